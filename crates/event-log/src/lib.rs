@@ -1,0 +1,9 @@
+//! The event-log port: the one topic `task-execution-events` as the services see it.
+//!
+//! The port speaks of bytes, partitions and offsets and never of tasks. Adapters: embedded
+//! (durable, one directory) and Kafka (rdkafka). Whoever appends learns nothing about acceptance
+//! here: that is decided by whoever folds what was read back.
+
+mod port;
+
+pub use port::*;
