@@ -87,10 +87,7 @@ impl TaskId {
 
     /// Builds an id from its parts; `None` when a part exceeds its bits or the result would be 0.
     pub fn from_parts(ms_since_2024: i64, partition: PartitionId, sequence: u16) -> Option<Self> {
-        if !(0..=MAX_TASK_MS).contains(&ms_since_2024)
-            || partition.0 >= MAX_PARTITIONS
-            || sequence > MAX_SEQUENCE
-        {
+        if !(0..=MAX_TASK_MS).contains(&ms_since_2024) || partition.0 >= MAX_PARTITIONS || sequence > MAX_SEQUENCE {
             return None;
         }
         let raw = (ms_since_2024 << (PARTITION_BITS + SEQUENCE_BITS))
@@ -165,10 +162,8 @@ impl FromStr for TaskId {
 
     /// Accepts the canonical form only: no sign, no leading zero, no blanks.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let canonical = !text.is_empty()
-            && text.len() <= 19
-            && text.bytes().all(|b| b.is_ascii_digit())
-            && !text.starts_with('0');
+        let canonical =
+            !text.is_empty() && text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');
         canonical
             .then(|| text.parse::<i64>().ok())
             .flatten()

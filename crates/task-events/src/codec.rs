@@ -1,0 +1,245 @@
+//! Framed Avro bytes ⇄ [`Event`]: serde_avro_fast behind the strict walk of [`crate::strict`].
+//!
+//! Every reader of the log uses [`decode`]; what it calls malformed is quarantined by all alike.
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use serde_avro_fast::Schema;
+use serde_avro_fast::ser::SerializerConfig;
+
+use crate::strict::{self, DatumFault, Node};
+use crate::{Event, EventId, PartitionId, RecordKey, RuleVersion};
+
+/// The published schema, version [`SCHEMA_ID`].
+pub const SCHEMA_JSON: &str = include_str!("../../../schemas/task-execution-event.avsc");
+/// Number of the `.avsc` version that this binary writes.
+pub const SCHEMA_ID: u32 = 1;
+/// Newest acceptance rules this binary knows; it reads 1..=N.
+pub const SUPPORTED_RULES: RuleVersion = RuleVersion(1);
+/// Largest framed value, bytes (design.md §3: 2 MiB).
+pub const MAX_VALUE_BYTES: usize = 2 * 1024 * 1024;
+
+const FRAME: usize = 5;
+
+struct Compiled {
+    schema: Schema,
+    walk: Node,
+}
+
+// Both are built from the compiled-in text, so a failure here is a broken build that the first
+// unit test of this file shows.
+static V1: LazyLock<Compiled> = LazyLock::new(|| Compiled {
+    schema: SCHEMA_JSON.parse().expect("compiled-in schema parses"),
+    walk: Node::compile(&serde_json::from_str(SCHEMA_JSON).expect("compiled-in schema is JSON"))
+        .expect("compiled-in schema uses known types"),
+});
+
+/// Why every reader quarantines a record. Checked in the order of the variants
+/// (`schemas/decoding.md` §2), so that all readers name the same reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Malformed {
+    /// No value, or an empty one.
+    #[error("no_value")]
+    NoValue,
+    /// Value above [`MAX_VALUE_BYTES`].
+    #[error("too_large")]
+    TooLarge,
+    /// Header `crc32c` missing, repeated or not 8 lower-case hex digits.
+    #[error("crc_missing")]
+    CrcMissing,
+    /// Header `crc32c` does not match the value.
+    #[error("crc_mismatch")]
+    CrcMismatch,
+    /// Not a Confluent frame: shorter than 5 bytes or first byte not 0.
+    #[error("framing")]
+    Framing,
+    /// Schema id not known or not active.
+    #[error("unknown_schema")]
+    UnknownSchema(u32),
+    /// Not exactly one strict datum.
+    #[error("datum_{0}")]
+    Datum(DatumFault),
+    /// Envelope kind and body differ.
+    #[error("kind_mismatch")]
+    KindMismatch,
+    /// Header `kind` or `rule-version` missing, repeated or different from the envelope.
+    #[error("header_mismatch")]
+    HeaderMismatch,
+}
+
+/// A record's parts as they lie in the log.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordParts<'a, H> {
+    /// Headers in order.
+    pub headers: H,
+    /// Value; `None` for a tombstone.
+    pub value: Option<&'a [u8]>,
+}
+
+/// Reads one record. Any byte sequence gives an event or a reason, never a panic, and allocates
+/// no more than a small multiple of the value's length.
+pub fn decode<'a, H>(parts: RecordParts<'a, H>) -> Result<Event, Malformed>
+where
+    H: IntoIterator<Item = (&'a str, &'a [u8])>,
+{
+    let value = parts.value.filter(|v| !v.is_empty()).ok_or(Malformed::NoValue)?;
+    if value.len() > MAX_VALUE_BYTES {
+        return Err(Malformed::TooLarge);
+    }
+    let mut headers = Headers::default();
+    for (name, content) in parts.headers {
+        headers.note(name, content);
+    }
+    let stated = headers.crc.single().and_then(parse_crc).ok_or(Malformed::CrcMissing)?;
+    if stated != crc32c::crc32c(value) {
+        return Err(Malformed::CrcMismatch);
+    }
+    let (frame, datum) = value.split_at_checked(FRAME).ok_or(Malformed::Framing)?;
+    if frame[0] != 0 {
+        return Err(Malformed::Framing);
+    }
+    let id = u32::from_be_bytes([frame[1], frame[2], frame[3], frame[4]]);
+    if id != SCHEMA_ID {
+        return Err(Malformed::UnknownSchema(id));
+    }
+    strict::check(&V1.walk, datum).map_err(Malformed::Datum)?;
+    let event: Event =
+        serde_avro_fast::from_datum_slice(datum, &V1.schema).map_err(|_| Malformed::Datum(DatumFault::Range))?;
+    if event.kind != event.body.kind() {
+        return Err(Malformed::KindMismatch);
+    }
+    let same_kind = headers.kind.single() == Some(event.kind.as_str().as_bytes());
+    let same_rules = headers.rules.single().is_some_and(|r| is_decimal(r, event.rule_version.0));
+    if same_kind && same_rules { Ok(event) } else { Err(Malformed::HeaderMismatch) }
+}
+
+/// A record ready to append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encoded {
+    /// Record key.
+    pub key: Bytes,
+    /// Headers in wire order.
+    pub headers: Vec<(&'static str, Bytes)>,
+    /// Framed value.
+    pub value: Bytes,
+    /// Identity by which the writer recognises its record when it is read back.
+    pub event_id: EventId,
+}
+
+/// Encodes events; keeps its buffers between calls.
+pub struct Encoder {
+    config: SerializerConfig<'static>,
+    capacity: usize,
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Encoder {
+    /// An encoder of the schema version that this binary writes.
+    pub fn new() -> Self {
+        Self { config: SerializerConfig::new(&V1.schema), capacity: 256 }
+    }
+
+    /// The record for `event` in `partition`. A value above [`MAX_VALUE_BYTES`] is refused here,
+    /// before anything is appended; the limits at the edge keep that from happening.
+    pub fn encode(&mut self, event: &Event, partition: PartitionId) -> Result<Encoded, EncodeError> {
+        let mut value = Vec::with_capacity(self.capacity);
+        value.push(0);
+        value.extend_from_slice(&SCHEMA_ID.to_be_bytes());
+        let value = serde_avro_fast::to_datum(event, value, &mut self.config)
+            .map_err(|e| EncodeError::Schema(e.to_string()))?;
+        if value.len() > MAX_VALUE_BYTES {
+            return Err(EncodeError::TooLarge { kind: event.kind.as_str(), size: value.len() });
+        }
+        self.capacity = self.capacity.max(value.len().next_power_of_two().min(4096));
+        let crc = crc32c::crc32c(&value);
+        let headers = vec![
+            ("kind", Bytes::from_static(event.kind.as_str().as_bytes())),
+            ("rule-version", Bytes::from(event.rule_version.to_string())),
+            ("crc32c", Bytes::from(format!("{crc:08x}"))),
+        ];
+        Ok(Encoded {
+            key: RecordKey::of(event, partition).to_bytes(),
+            headers,
+            value: value.into(),
+            event_id: event.event_id,
+        })
+    }
+}
+
+/// Encodes one event with fresh buffers; a writer of many keeps an [`Encoder`].
+pub fn encode(event: &Event, partition: PartitionId) -> Result<Encoded, EncodeError> {
+    Encoder::new().encode(event, partition)
+}
+
+/// Why an event cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EncodeError {
+    /// A field outside its type; a defect of the writer.
+    #[error("event does not fit the schema: {0}")]
+    Schema(String),
+    /// Larger than a record may be.
+    #[error("{kind} of {size} bytes exceeds the record limit of {} bytes", MAX_VALUE_BYTES)]
+    TooLarge {
+        /// Kind of the event.
+        kind: &'static str,
+        /// Size of the framed value.
+        size: usize,
+    },
+}
+
+#[derive(Default)]
+enum Slot<'a> {
+    #[default]
+    Absent,
+    Once(&'a [u8]),
+    Repeated,
+}
+
+impl<'a> Slot<'a> {
+    fn note(&mut self, content: &'a [u8]) {
+        *self = match self {
+            Self::Absent => Self::Once(content),
+            Self::Once(_) | Self::Repeated => Self::Repeated,
+        };
+    }
+    fn single(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Once(content) => Some(content),
+            Self::Absent | Self::Repeated => None,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Headers<'a> {
+    crc: Slot<'a>,
+    kind: Slot<'a>,
+    rules: Slot<'a>,
+}
+
+impl<'a> Headers<'a> {
+    fn note(&mut self, name: &str, content: &'a [u8]) {
+        match name {
+            "crc32c" => self.crc.note(content),
+            "kind" => self.kind.note(content),
+            "rule-version" => self.rules.note(content),
+            _ => {}
+        }
+    }
+}
+
+fn parse_crc(text: &[u8]) -> Option<u32> {
+    let lower_hex = text.len() == 8 && text.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    lower_hex.then(|| u32::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok()).flatten()
+}
+
+fn is_decimal(text: &[u8], number: u32) -> bool {
+    let canonical = text == b"0" || (!text.starts_with(b"0") && text.iter().all(u8::is_ascii_digit));
+    canonical && std::str::from_utf8(text).ok().and_then(|t| t.parse().ok()) == Some(number)
+}

@@ -1,0 +1,19 @@
+//! The contract of the topic `task-execution-events`: ids, envelope, kinds, codec and who may
+//! write what. No I/O, no async, no clock; services and checkers alike build on it.
+
+mod bodies;
+mod codec;
+mod event;
+mod ids;
+mod strict;
+
+pub use bodies::*;
+pub use codec::{
+    EncodeError, Encoded, Encoder, MAX_VALUE_BYTES, Malformed, RecordParts, SCHEMA_ID, SCHEMA_JSON, SUPPORTED_RULES,
+    decode, encode,
+};
+pub use event::*;
+pub use ids::*;
+
+/// Short text of a record: up to 24 bytes without an allocation.
+pub type Text = compact_str::CompactString;

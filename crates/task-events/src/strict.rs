@@ -1,0 +1,229 @@
+//! Strict walk over a datum (`schemas/decoding.md` §3): decides *malformed* by the document, not
+//! by whichever decoder happens to run. It reads every byte once, allocates nothing per record
+//! and never trusts a length; the decoder behind it then cannot fail for another reader's reason.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+/// Why a datum is malformed. The names are the reasons of `schemas/decoding.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum DatumFault {
+    /// The datum ends inside a value.
+    #[error("truncated")]
+    Truncated,
+    /// A varint with needless zero groups, or more than 64 bits.
+    #[error("varint")]
+    Varint,
+    /// A number outside its declared range.
+    #[error("range")]
+    Range,
+    /// A negative length or one beyond the end of the datum.
+    #[error("length")]
+    Length,
+    /// A negative (size-prefixed) block count.
+    #[error("block")]
+    Block,
+    /// A boolean other than 0 or 1.
+    #[error("boolean")]
+    Boolean,
+    /// Bytes of a string that are not UTF-8.
+    #[error("utf8")]
+    Utf8,
+    /// An enum symbol or union branch that the schema does not have.
+    #[error("index")]
+    Index,
+    /// Map keys not strictly ascending by bytes.
+    #[error("map_order")]
+    MapOrder,
+    /// Bytes after the datum.
+    #[error("trailing")]
+    Trailing,
+}
+
+/// A schema prepared for walking.
+#[derive(Debug, Clone)]
+pub(crate) enum Node {
+    Null,
+    Boolean,
+    Long { min: i64, max: i64 },
+    Text,
+    Bytes,
+    Fixed(usize),
+    Enum(u64),
+    Array(Box<Node>),
+    Map(Box<Node>),
+    Union(Box<[Node]>),
+    Record(Box<[Node]>),
+}
+
+impl Node {
+    /// Prepares a schema of ours; `Err` names what this walker does not know.
+    pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
+        Self::build(schema, &mut HashMap::new())
+    }
+
+    fn build(schema: &Value, names: &mut HashMap<String, Node>) -> Result<Self, String> {
+        match schema {
+            Value::String(name) => match name.as_str() {
+                "null" => Ok(Self::Null),
+                "boolean" => Ok(Self::Boolean),
+                "long" => Ok(Self::Long { min: i64::MIN, max: i64::MAX }),
+                "string" => Ok(Self::Text),
+                "bytes" => Ok(Self::Bytes),
+                other => names.get(other).cloned().ok_or_else(|| format!("unknown type {other:?}")),
+            },
+            Value::Array(branches) => {
+                branches.iter().map(|b| Self::build(b, names)).collect::<Result<_, _>>().map(Self::Union)
+            }
+            Value::Object(object) => {
+                let kind = object.get("type").and_then(Value::as_str).ok_or("schema without a type")?;
+                let node = match kind {
+                    "long" => Self::Long {
+                        min: object.get("minimum").and_then(Value::as_i64).unwrap_or(i64::MIN),
+                        max: object.get("maximum").and_then(Value::as_i64).unwrap_or(i64::MAX),
+                    },
+                    "fixed" => {
+                        let size = object.get("size").and_then(Value::as_u64).ok_or("fixed without a size")?;
+                        Self::Fixed(usize::try_from(size).map_err(|e| e.to_string())?)
+                    }
+                    "enum" => Self::Enum(
+                        object.get("symbols").and_then(Value::as_array).ok_or("enum without symbols")?.len() as u64,
+                    ),
+                    "array" => Self::Array(Box::new(Self::build(&object["items"], names)?)),
+                    "map" => Self::Map(Box::new(Self::build(&object["values"], names)?)),
+                    "record" => {
+                        let fields = object.get("fields").and_then(Value::as_array).ok_or("record without fields")?;
+                        Self::Record(fields.iter().map(|f| Self::build(&f["type"], names)).collect::<Result<_, _>>()?)
+                    }
+                    plain => Self::build(&Value::String(plain.to_owned()), names)?,
+                };
+                if let Some(name) = object.get("name").and_then(Value::as_str) {
+                    names.insert(name.to_owned(), node.clone());
+                }
+                Ok(node)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => Err(format!("not a schema: {schema}")),
+        }
+    }
+}
+
+/// Checks that `datum` is exactly one strict datum of the schema.
+pub(crate) fn check(node: &Node, datum: &[u8]) -> Result<(), DatumFault> {
+    let mut walk = Walk { rest: datum };
+    walk.value(node)?;
+    if walk.rest.is_empty() { Ok(()) } else { Err(DatumFault::Trailing) }
+}
+
+struct Walk<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Walk<'a> {
+    // Recursion depth is the depth of the schema, which refers to no type inside itself.
+    fn value(&mut self, node: &Node) -> Result<(), DatumFault> {
+        match node {
+            Node::Null => Ok(()),
+            Node::Boolean => match self.take(1)?[0] {
+                0 | 1 => Ok(()),
+                _ => Err(DatumFault::Boolean),
+            },
+            Node::Long { min, max } => {
+                let n = self.long()?;
+                if (*min..=*max).contains(&n) { Ok(()) } else { Err(DatumFault::Range) }
+            }
+            Node::Text => self.text().map(drop),
+            Node::Bytes => self.sized().map(drop),
+            Node::Fixed(size) => self.take(*size).map(drop),
+            Node::Enum(symbols) => self.index(*symbols).map(drop),
+            Node::Array(items) => {
+                while let Some(count) = self.block()? {
+                    for _ in 0..count {
+                        self.value(items)?;
+                    }
+                }
+                Ok(())
+            }
+            Node::Map(values) => {
+                let mut last: Option<&[u8]> = None;
+                while let Some(count) = self.block()? {
+                    for _ in 0..count {
+                        let key = self.text()?;
+                        if last.is_some_and(|l| l >= key) {
+                            return Err(DatumFault::MapOrder);
+                        }
+                        last = Some(key);
+                        self.value(values)?;
+                    }
+                }
+                Ok(())
+            }
+            Node::Union(branches) => {
+                let branch = self.index(branches.len() as u64)?;
+                self.value(&branches[branch])
+            }
+            Node::Record(fields) => fields.iter().try_for_each(|f| self.value(f)),
+        }
+    }
+
+    fn take(&mut self, n: usize) -> Result<&'a [u8], DatumFault> {
+        let (head, tail) = self.rest.split_at_checked(n).ok_or(DatumFault::Truncated)?;
+        self.rest = tail;
+        Ok(head)
+    }
+
+    fn varint(&mut self) -> Result<u64, DatumFault> {
+        let mut value = 0u64;
+        for (i, &byte) in self.rest.iter().take(10).enumerate() {
+            // The tenth byte holds bit 63 alone.
+            if i == 9 && byte > 1 {
+                return Err(DatumFault::Varint);
+            }
+            value |= u64::from(byte & 0x7f) << (7 * i);
+            if byte < 0x80 {
+                if byte == 0 && i > 0 {
+                    return Err(DatumFault::Varint);
+                }
+                self.rest = &self.rest[i + 1..];
+                return Ok(value);
+            }
+        }
+        Err(if self.rest.len() < 10 { DatumFault::Truncated } else { DatumFault::Varint })
+    }
+
+    fn long(&mut self) -> Result<i64, DatumFault> {
+        let n = self.varint()?;
+        Ok((n >> 1) as i64 ^ -((n & 1) as i64))
+    }
+
+    fn sized(&mut self) -> Result<&'a [u8], DatumFault> {
+        let length = usize::try_from(self.long()?).map_err(|_| DatumFault::Length)?;
+        if length > self.rest.len() {
+            return Err(DatumFault::Length);
+        }
+        self.take(length)
+    }
+
+    fn text(&mut self) -> Result<&'a [u8], DatumFault> {
+        let bytes = self.sized()?;
+        std::str::from_utf8(bytes).map(|_| bytes).map_err(|_| DatumFault::Utf8)
+    }
+
+    fn index(&mut self, count: u64) -> Result<usize, DatumFault> {
+        match u64::try_from(self.long()?) {
+            Ok(i) if i < count => Ok(i as usize),
+            _ => Err(DatumFault::Index),
+        }
+    }
+
+    // `None` at the end of the array. Every item of ours takes at least one byte, so a count above
+    // what is left is a lie that must not become an allocation.
+    fn block(&mut self) -> Result<Option<u64>, DatumFault> {
+        match u64::try_from(self.long()?) {
+            Ok(0) => Ok(None),
+            Ok(n) if n > self.rest.len() as u64 => Err(DatumFault::Length),
+            Ok(n) => Ok(Some(n)),
+            Err(_) => Err(DatumFault::Block),
+        }
+    }
+}
