@@ -5,6 +5,7 @@ mod bodies;
 mod codec;
 mod event;
 mod ids;
+mod json;
 mod strict;
 
 pub use bodies::*;
@@ -14,6 +15,8 @@ pub use codec::{
 };
 pub use event::*;
 pub use ids::*;
+pub use json::to_json;
+pub use strict::DatumFault;
 
 /// Short text of a record: up to 24 bytes without an allocation.
 pub type Text = compact_str::CompactString;

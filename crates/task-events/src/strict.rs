@@ -21,7 +21,7 @@ pub enum DatumFault {
     /// A negative length or one beyond the end of the datum.
     #[error("length")]
     Length,
-    /// A negative (size-prefixed) block count.
+    /// A negative (size-prefixed) block count, or a second block: one value has one encoding.
     #[error("block")]
     Block,
     /// A boolean other than 0 or 1.
@@ -137,26 +137,24 @@ impl<'a> Walk<'a> {
             Node::Fixed(size) => self.take(*size).map(drop),
             Node::Enum(symbols) => self.index(*symbols).map(drop),
             Node::Array(items) => {
-                while let Some(count) = self.block()? {
-                    for _ in 0..count {
-                        self.value(items)?;
-                    }
+                let count = self.count()?;
+                for _ in 0..count {
+                    self.value(items)?;
                 }
-                Ok(())
+                self.end_of_items(count)
             }
             Node::Map(values) => {
                 let mut last: Option<&[u8]> = None;
-                while let Some(count) = self.block()? {
-                    for _ in 0..count {
-                        let key = self.text()?;
-                        if last.is_some_and(|l| l >= key) {
-                            return Err(DatumFault::MapOrder);
-                        }
-                        last = Some(key);
-                        self.value(values)?;
+                let count = self.count()?;
+                for _ in 0..count {
+                    let key = self.text()?;
+                    if last.is_some_and(|l| l >= key) {
+                        return Err(DatumFault::MapOrder);
                     }
+                    last = Some(key);
+                    self.value(values)?;
                 }
-                Ok(())
+                self.end_of_items(count)
             }
             Node::Union(branches) => {
                 let branch = self.index(branches.len() as u64)?;
@@ -216,14 +214,17 @@ impl<'a> Walk<'a> {
         }
     }
 
-    // `None` at the end of the array. Every item of ours takes at least one byte, so a count above
-    // what is left is a lie that must not become an allocation.
-    fn block(&mut self) -> Result<Option<u64>, DatumFault> {
+    // Every item of ours takes at least one byte, so a count above what is left is a lie that must
+    // not become an allocation.
+    fn count(&mut self) -> Result<u64, DatumFault> {
         match u64::try_from(self.long()?) {
-            Ok(0) => Ok(None),
             Ok(n) if n > self.rest.len() as u64 => Err(DatumFault::Length),
-            Ok(n) => Ok(Some(n)),
+            Ok(n) => Ok(n),
             Err(_) => Err(DatumFault::Block),
         }
+    }
+
+    fn end_of_items(&mut self, count: u64) -> Result<(), DatumFault> {
+        if count == 0 || self.long()? == 0 { Ok(()) } else { Err(DatumFault::Block) }
     }
 }
