@@ -1,0 +1,55 @@
+//! A task as it is forgotten: everything its row, a replay, a review or a late report will need.
+
+use std::sync::Arc;
+
+use task_events::{Body, ClosedTask, ExecutionId, Offset, TaskState};
+
+use crate::{CoreState, Row};
+
+/// A closed task. The owner turns it into owed rows; nobody else needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// Judged state at the close, with the terminal state in it.
+    pub core: CoreState,
+    /// Row fields at the close.
+    pub row: Arc<Row>,
+    /// Offset of the event that closed it (or of the last review).
+    pub closed_at_offset: Offset,
+}
+
+impl Closed {
+    /// The state a TaskReplayRequested or TaskReviewed carries. `lease_left_ms` is what is left of
+    /// the last attempt's lease by the owner's own clock.
+    pub fn carried(&self, lease_left_ms: u64) -> Box<ClosedTask> {
+        let row = &self.row;
+        Box::new(ClosedTask {
+            state: self.core.state,
+            run_no: self.core.run_no,
+            event_sequence: self.core.version,
+            exec_epoch: self.core.exec_epoch,
+            execution_id: self.core.execution_id,
+            created: Box::new((*row.created).clone()),
+            created_at: row.created_at,
+            steps: row.steps.iter().map(|s| s.done.clone()).collect(),
+            handler_version: (!row.handler_version.is_empty()).then(|| row.handler_version.clone()),
+            lease_left_ms,
+            history: row.history.to_bytes(),
+        })
+    }
+
+    /// Whether a terminal report of `execution` says what is already on record.
+    pub fn is_duplicate(&self, execution: ExecutionId, body: &Body) -> bool {
+        if self.core.execution_id != execution {
+            return false;
+        }
+        match body {
+            Body::TaskCompleted(b) => {
+                self.core.state == TaskState::Success && self.row.result_data_hash == Some(b.result_data_hash)
+            }
+            Body::TaskFailed(b) => {
+                self.core.state == TaskState::FailedPermanently && self.row.error_code.as_ref() == Some(&b.error_code)
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! All rules of Dualtrack, pure: no I/O, no clock, no randomness, no threads.
+//!
+//! Two functions carry everything: [`PartitionState::apply`] folds a record that was read back and
+//! never fails; the functions of [`decide`] propose events and may refuse. Services are shells
+//! around them, and whoever audits folds with the very same code.
+
+mod apply;
+mod closed;
+mod core_state;
+mod history;
+mod matrix;
+mod partition;
+mod pending;
+mod reason;
+mod row;
+mod rules;
+mod table;
+
+pub mod checkpoint;
+pub mod decide;
+pub mod invariants;
+pub mod timers;
+
+pub use apply::{Change, ControlChange, Record, Verdict};
+pub use closed::Closed;
+pub use core_state::{Attempt, CoreState, ENTITY_TASK};
+pub use history::{History, HistoryEntry, MAX_HISTORY};
+pub use matrix::{Cell, Column, Matrix};
+pub use partition::{Admission, Counters, Owner, PartitionState};
+pub use pending::{Pen, pen_of, pending_work};
+pub use reason::Reason;
+pub use row::{Plan, Row, StepEntry};
+pub use rules::Rules;
+pub use table::{Slot, TaskTable};

@@ -1,0 +1,278 @@
+//! What stands beside the judged state: the fields people see in the snapshot row, the steps that
+//! a resume needs, and what the writers of the next event must know. Never hashed, never judged.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use task_events::{
+    Body, ClosedTask, ErrorCategory, EventSequence, Incarnation, Offset, ReleaseReason, RunNo, Sha256Hash, SkippedStep,
+    StepDone, TaskCreated, TaskState, Text, TimeoutConfig, TimeoutKind,
+};
+
+use crate::{History, HistoryEntry, Reason};
+
+/// A completed step with the event that proves it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepEntry {
+    /// The step.
+    pub done: StepDone,
+    /// event_sequence that reported it: the evidence for a skip (invariant 14).
+    pub evidence: EventSequence,
+}
+
+/// What the replayer decided for the next attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// First step to run; `None` = from the start.
+    pub resume_from_step: Option<Text>,
+    /// Steps not to run again.
+    pub skip: Vec<SkippedStep>,
+}
+
+/// Row fields of one open task. Times are Unix ms by the writer of the event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What TaskCreated said.
+    pub created: Arc<TaskCreated>,
+    /// Event time of TaskCreated.
+    pub created_at: i64,
+    /// Trace of the task.
+    pub trace_id: Text,
+    /// Offset of the last accepted event, and so the row's `applied_offset`.
+    pub applied_offset: Offset,
+    /// Broker time of the last accepted event.
+    pub changed_broker_ms: i64,
+    /// Row clock at the last change, µs: the row's timestamp.
+    pub row_clock_us: i64,
+    /// (offset, verdict) of every record with the task's key.
+    pub history: History,
+    /// Entries that no longer fit into `history`.
+    pub history_overflow: u32,
+    /// Worker of the last attempt.
+    pub worker_id: Text,
+    /// Its process.
+    pub worker_incarnation: Incarnation,
+    /// Handler version of the last attempt.
+    pub handler_version: Text,
+    /// Limits of the last attempt.
+    pub timeout_config: Option<TimeoutConfig>,
+    /// Largest lease of the last attempt, ms.
+    pub lease_max_ms: u64,
+    /// The last attempt may have entered its handler before STARTING was answered.
+    pub optimistic_start: bool,
+    /// Time of the last assignment.
+    pub assigned_at: Option<i64>,
+    /// Time the handler of the last attempt was entered.
+    pub start_time: Option<i64>,
+    /// Time of the last failure, loss, timeout or end.
+    pub end_time: Option<i64>,
+    /// As last reported.
+    pub memory_usage_percent: u32,
+    /// Code of the last failure.
+    pub error_code: Option<Text>,
+    /// Message of the last failure.
+    pub error_message: Option<Text>,
+    /// Category of the last failure.
+    pub category: Option<ErrorCategory>,
+    /// Step of the last failure or loss.
+    pub failed_step: Option<Text>,
+    /// Whether that step was declared idempotent.
+    pub failed_step_idempotent: Option<bool>,
+    /// Steps completed in this run, by index.
+    pub steps: Vec<StepEntry>,
+    /// Plan of the last retry.
+    pub plan: Option<Plan>,
+    /// Not to be assigned before.
+    pub not_before: Option<i64>,
+    /// Longest time the closed attempt may still run, ms, counted from `changed_broker_ms` on the
+    /// broker's clock and from the read-back on the owner's.
+    pub lease_left_ms: u64,
+    /// Releases since the last start.
+    pub released_in_a_row: u32,
+    /// State and run for which TaskOverdue was written.
+    pub overdue_noted: Option<(TaskState, RunNo)>,
+    /// Result of the run.
+    pub result_data_hash: Option<Sha256Hash>,
+    /// Workers the engine wants avoided.
+    pub avoid_workers: Vec<Text>,
+}
+
+impl Row {
+    /// The row of a new task.
+    pub(crate) fn created(created: &TaskCreated, at: i64, trace_id: Text) -> Self {
+        Self {
+            not_before: created.not_before,
+            created: Arc::new(created.clone()),
+            created_at: at,
+            trace_id,
+            applied_offset: Offset(0),
+            changed_broker_ms: 0,
+            row_clock_us: 0,
+            history: History::default(),
+            history_overflow: 0,
+            worker_id: Text::default(),
+            worker_incarnation: Incarnation::default(),
+            handler_version: Text::default(),
+            timeout_config: None,
+            lease_max_ms: 0,
+            optimistic_start: false,
+            assigned_at: None,
+            start_time: None,
+            end_time: None,
+            memory_usage_percent: 0,
+            error_code: None,
+            error_message: None,
+            category: None,
+            failed_step: None,
+            failed_step_idempotent: None,
+            steps: Vec::new(),
+            plan: None,
+            lease_left_ms: 0,
+            released_in_a_row: 0,
+            overdue_noted: None,
+            result_data_hash: None,
+            avoid_workers: Vec::new(),
+        }
+    }
+
+    /// The row of a replayed task: what the carried closed state says.
+    pub(crate) fn reopened(carried: &ClosedTask, trace_id: Text) -> Self {
+        Self {
+            history: History::from_bytes(&carried.history),
+            handler_version: carried.handler_version.clone().unwrap_or_default(),
+            lease_left_ms: carried.lease_left_ms,
+            steps: carried
+                .steps
+                .iter()
+                .map(|s| StepEntry { done: s.clone(), evidence: carried.event_sequence })
+                .collect(),
+            not_before: None,
+            ..Self::created(&carried.created, carried.created_at, trace_id)
+        }
+    }
+
+    /// Notes a record with this task's key.
+    pub(crate) fn note(&mut self, offset: Offset, rejected: Option<Reason>) {
+        if !self.history.push(HistoryEntry { offset, rejected }) {
+            self.history_overflow += 1;
+        }
+    }
+
+    /// Takes over what an accepted event says.
+    pub(crate) fn take(&mut self, body: &Body, at: i64, version: EventSequence, now: (TaskState, RunNo)) {
+        match body {
+            Body::TaskAssigned(b) => {
+                self.worker_id = b.worker_id.clone();
+                self.worker_incarnation = b.incarnation;
+                self.handler_version = b.handler_version.clone();
+                self.timeout_config = Some(b.timeout_config.clone());
+                self.lease_max_ms = b.lease_max_ms;
+                self.optimistic_start = b.optimistic_start;
+                self.assigned_at = Some(b.assignment_time);
+                self.start_time = None;
+                self.lease_left_ms = 0;
+            }
+            Body::TaskStarted(b) => {
+                self.start_time = Some(b.start_time);
+                self.memory_usage_percent = b.memory_usage_percent;
+                self.released_in_a_row = 0;
+            }
+            Body::TaskStepCompleted(b) => self.step(&b.done, version),
+            Body::TaskReleased(b) => {
+                self.released_in_a_row += 1;
+                self.lease_left_ms = b.lease_left_ms;
+                if b.reason != ReleaseReason::Drain && !self.avoid_workers.contains(&self.worker_id) {
+                    self.avoid_workers.push(self.worker_id.clone());
+                }
+            }
+            Body::TaskCompleted(b) => {
+                b.steps_done.iter().for_each(|s| self.step(s, version));
+                self.result_data_hash = Some(b.result_data_hash);
+                self.memory_usage_percent = b.memory_usage_percent;
+                self.end_time = Some(at);
+                self.lease_left_ms = 0;
+            }
+            Body::TaskFailed(b) => {
+                b.steps_done.iter().for_each(|s| self.step(s, version));
+                self.fail(at, b.error_code.clone(), b.error_message.clone(), b.category);
+                self.failed_step = b.failed_step.clone();
+                self.failed_step_idempotent = b.is_idempotent;
+                self.memory_usage_percent = b.memory_usage_percent;
+                self.lease_left_ms = 0;
+            }
+            Body::TaskLost(b) => {
+                self.fail(at, "WORKER_LOST".into(), "no sign of life".into(), ErrorCategory::Transient);
+                self.failed_step = b.step_in_progress.clone();
+                self.failed_step_idempotent = b.step_is_idempotent;
+                self.lease_left_ms = b.lease_left_ms;
+            }
+            Body::TaskTimedOut(b) => {
+                let (code, text) = timeout_error(b.timeout);
+                self.fail(at, code.into(), text.into(), ErrorCategory::Timeout);
+                self.failed_step = None;
+                self.failed_step_idempotent = None;
+                if b.execution_id.is_some() {
+                    self.lease_left_ms = b.lease_left_ms;
+                }
+            }
+            Body::TaskRetryApproved(b) => {
+                self.not_before = b.not_before;
+                self.avoid_workers = b.avoid_workers.clone();
+            }
+            Body::TaskReplayPlanned(b) => {
+                self.plan = Some(Plan { resume_from_step: b.resume_from_step.clone(), skip: b.skip.clone() });
+            }
+            Body::TaskRetried(b) => self.not_before = b.not_before,
+            Body::TaskFailedPermanently(b) => {
+                self.error_code = Some(b.error_code.clone());
+                self.end_time = Some(at);
+            }
+            Body::TaskCancelled(b) => {
+                self.end_time = Some(at);
+                self.lease_left_ms = b.lease_left_ms;
+            }
+            Body::TaskOverdue(_) => self.overdue_noted = Some(now),
+            Body::TaskCreated(_)
+            | Body::TaskCancelRequested(_)
+            | Body::TaskReplayRequested(_)
+            | Body::TaskReviewed(_)
+            | Body::RejectedReport(_)
+            | Body::TaskFailureAnalysis(_)
+            | Body::TaskSkippedByPolicy(_)
+            | Body::WorkerQuarantined(_)
+            | Body::WorkerReleased(_)
+            | Body::QueuePaused(_)
+            | Body::QueueResumed(_)
+            | Body::BacklogAlarm(_)
+            | Body::OwnershipClaimed(_)
+            | Body::OwnershipRenewed(_)
+            | Body::RulesActivated(_)
+            | Body::LogSealed(_) => {}
+        }
+    }
+
+    fn fail(&mut self, at: i64, code: Text, message: Text, category: ErrorCategory) {
+        self.end_time = Some(at);
+        self.error_code = Some(code);
+        self.error_message = Some(message);
+        self.category = Some(category);
+    }
+
+    // A step reported again (a resumed attempt lists the earlier ones too) keeps its first evidence.
+    fn step(&mut self, done: &StepDone, version: EventSequence) {
+        match self.steps.binary_search_by_key(&done.index, |s| s.done.index) {
+            Ok(at) if self.steps[at].done == *done => {}
+            Ok(at) => self.steps[at] = StepEntry { done: done.clone(), evidence: version },
+            Err(at) => self.steps.insert(at, StepEntry { done: done.clone(), evidence: version }),
+        }
+    }
+}
+
+/// Error code and text of a timeout (closed list, docs/errors).
+pub const fn timeout_error(kind: TimeoutKind) -> (&'static str, &'static str) {
+    match kind {
+        TimeoutKind::ScheduleToStart => ("TIMEOUT_SCHEDULE_TO_START", "no worker took the task in time"),
+        TimeoutKind::StartToClose => ("TIMEOUT_START_TO_CLOSE", "the handler took longer than allowed"),
+        TimeoutKind::Deadline => ("TIMEOUT_DEADLINE", "the deadline passed"),
+    }
+}
