@@ -4,6 +4,8 @@
 //! (durable, one directory) and Kafka (rdkafka). Whoever appends learns nothing about acceptance
 //! here: that is decided by whoever folds what was read back.
 
+mod embedded;
 mod port;
 
+pub use embedded::*;
 pub use port::*;

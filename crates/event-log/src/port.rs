@@ -147,7 +147,11 @@ pub trait EventLog: Clone + Send + Sync + 'static {
     /// Appends a batch to one partition, in order, contiguous unless other writers interleave.
     /// Batches of one process to one partition keep the order in which this method was *called*
     /// (the call enqueues; the future only waits). A batch is not atomic.
-    fn append(&self, partition: PartitionId, batch: Vec<OutRecord>) -> impl Future<Output = AppendOutcome> + Send + 'static;
+    fn append(
+        &self,
+        partition: PartitionId,
+        batch: Vec<OutRecord>,
+    ) -> impl Future<Output = AppendOutcome> + Send + 'static;
 
     /// Opens a reader at `from`; it needs no group. An offset outside the range is an error, never a reset.
     fn tail(&self, partition: PartitionId, from: Offset) -> impl Future<Output = Result<Self::Tail, LogError>> + Send;
@@ -156,10 +160,18 @@ pub trait EventLog: Clone + Send + Sync + 'static {
     fn range(&self, partition: PartitionId) -> impl Future<Output = Result<OffsetRange, LogError>> + Send;
 
     /// The records at exactly these offsets, in the order given.
-    fn read_at(&self, partition: PartitionId, offsets: Vec<Offset>) -> impl Future<Output = Result<Vec<RawRecord>, LogError>> + Send;
+    fn read_at(
+        &self,
+        partition: PartitionId,
+        offsets: Vec<Offset>,
+    ) -> impl Future<Output = Result<Vec<RawRecord>, LogError>> + Send;
 
     /// First offset whose broker time is at or after `unix_ms`; `None` when there is none yet.
-    fn offset_at(&self, partition: PartitionId, unix_ms: i64) -> impl Future<Output = Result<Option<Offset>, LogError>> + Send;
+    fn offset_at(
+        &self,
+        partition: PartitionId,
+        unix_ms: i64,
+    ) -> impl Future<Output = Result<Option<Offset>, LogError>> + Send;
 
     /// Joins a group; partitions are shared among its live members.
     fn join(&self, spec: MemberSpec) -> impl Future<Output = Result<Self::Member, LogError>> + Send;
