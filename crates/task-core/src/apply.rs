@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use task_events::{
     Body, ClosedTask, Event, EventSequence, ExecEpoch, ExecutionId, Kind, KindClass, Offset, OwnerSeq, RecordKey,
-    RuleVersion, RunNo, SUPPORTED_RULES, Service, TaskId, TaskState, writer_of,
+    RuleVersion, RunNo, SUPPORTED_RULES, Service, TaskId, TaskReplayRequested, TaskState, writer_of,
 };
 
 use crate::core_state::MAX_LOST;
@@ -135,7 +135,7 @@ impl PartitionState {
             KindClass::TaskEvent | KindClass::Annotation => match (&event.body, event.task_id) {
                 (_, None) => return Err(Reason::WrongKey),
                 (Body::TaskCreated(_), Some(id)) => self.create(record, id)?,
-                (Body::TaskReplayRequested(b), Some(id)) => self.reopen(record, id, &b.carried)?,
+                (Body::TaskReplayRequested(b), Some(id)) => self.reopen(record, id, b)?,
                 (Body::TaskReviewed(b), Some(id)) => self.review(record, id, &b.carried)?,
                 (_, Some(id)) => self.move_on(record, id)?,
             },
@@ -274,7 +274,8 @@ impl PartitionState {
         Ok(())
     }
 
-    fn reopen(&mut self, record: &Record, id: TaskId, carried: &ClosedTask) -> Result<Change, Reason> {
+    fn reopen(&mut self, record: &Record, id: TaskId, body: &TaskReplayRequested) -> Result<Change, Reason> {
+        let carried = &body.carried;
         self.check_carried(&record.event, id, carried, true)?;
         let core = CoreState {
             state: TaskState::RetryApproved,
@@ -284,14 +285,15 @@ impl PartitionState {
             execution_id: carried.execution_id,
             ..CoreState::created(id, carried.created.max_retries)
         };
-        let row = self.keep_rows.then(|| Row::reopened(carried, record.event.trace_id.clone()));
+        let row =
+            self.keep_rows.then(|| Row::replayed(body, record.event.event_sequence, record.event.trace_id.clone()));
         self.open(record, core, row);
         Ok(Change::Opened(id))
     }
 
     fn review(&mut self, record: &Record, id: TaskId, carried: &ClosedTask) -> Result<Change, Reason> {
         self.check_carried(&record.event, id, carried, false)?;
-        let mut row = Row::reopened(carried, record.event.trace_id.clone());
+        let mut row = Row::reopened(carried, record.event.event_sequence, record.event.trace_id.clone());
         self.stamp(&mut row, record);
         row.note(record.offset, None);
         let core = CoreState {
@@ -300,6 +302,8 @@ impl PartitionState {
             run_no: carried.run_no,
             exec_epoch: carried.exec_epoch,
             execution_id: carried.execution_id,
+            retry_count: carried.retry_count,
+            lost_count: carried.lost_count,
             ..CoreState::created(id, carried.created.max_retries)
         };
         Ok(Change::Reviewed(Box::new(Closed { core, row: Arc::new(row), closed_at_offset: record.offset })))

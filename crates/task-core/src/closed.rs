@@ -34,6 +34,18 @@ impl Closed {
             handler_version: (!row.handler_version.is_empty()).then(|| row.handler_version.clone()),
             lease_left_ms,
             history: row.history.to_bytes(),
+            worker_id: row.worker_id.clone(),
+            assigned_at: row.assigned_at,
+            start_time: row.start_time,
+            end_time: row.end_time,
+            memory_usage_percent: row.memory_usage_percent,
+            retry_count: self.core.retry_count,
+            lost_count: self.core.lost_count,
+            result_data_hash: row.result_data_hash,
+            error_code: row.error_code.clone(),
+            error_message: row.error_message.clone(),
+            category: row.category,
+            failed_step: row.failed_step.clone(),
         })
     }
 

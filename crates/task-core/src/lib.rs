@@ -23,12 +23,12 @@ pub mod timers;
 
 pub use apply::{Change, ControlChange, Record, Verdict};
 pub use closed::Closed;
-pub use core_state::{Attempt, CoreState, ENTITY_TASK};
+pub use core_state::{Attempt, CoreState, ENTITY_TASK, MAX_LOST};
 pub use history::{History, HistoryEntry, MAX_HISTORY};
 pub use matrix::{Cell, Column, Matrix};
 pub use partition::{Admission, Counters, Owner, PartitionState};
 pub use pending::{Pen, pen_of, pending_work};
 pub use reason::Reason;
-pub use row::{Plan, Row, StepEntry};
+pub use row::{Plan, Row, StepEntry, timeout_error};
 pub use rules::Rules;
 pub use table::{Slot, TaskTable};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use task_events::{
-    Body, ClosedTask, ErrorCategory, EventSequence, Incarnation, Offset, ReleaseReason, RunNo, Sha256Hash, SkippedStep,
-    StepDone, TaskCreated, TaskState, Text, TimeoutConfig, TimeoutKind,
+    Body, ClosedTask, ErrorCategory, EventSequence, Incarnation, Offset, ReleaseReason, ReplayFrom, RunNo, Sha256Hash,
+    SkippedStep, StepDone, TaskCreated, TaskReplayRequested, TaskState, Text, TimeoutConfig, TimeoutKind,
 };
 
 use crate::{History, HistoryEntry, Reason};
@@ -135,18 +135,41 @@ impl Row {
         }
     }
 
-    /// The row of a replayed task: what the carried closed state says.
-    pub(crate) fn reopened(carried: &ClosedTask, trace_id: Text) -> Self {
+    /// The row of a replayed task: what the carried closed state says. The steps it keeps are
+    /// those the replay does not want run again, and the event that carries them is their evidence.
+    pub(crate) fn replayed(b: &TaskReplayRequested, at: EventSequence, trace_id: Text) -> Self {
+        let mut row = Self { result_data_hash: None, ..Self::reopened(&b.carried, at, trace_id) };
+        match b.replay_from {
+            ReplayFrom::Failure => {}
+            ReplayFrom::Start => row.steps.clear(),
+            ReplayFrom::Step => {
+                let from = row.steps.iter().position(|s| Some(&s.done.step) == b.from_step.as_ref());
+                if let Some(from) = from {
+                    row.steps.truncate(from);
+                }
+            }
+        }
+        row
+    }
+
+    /// The row of a closed task as it is carried.
+    pub(crate) fn reopened(carried: &ClosedTask, at: EventSequence, trace_id: Text) -> Self {
         Self {
             history: History::from_bytes(&carried.history),
             handler_version: carried.handler_version.clone().unwrap_or_default(),
             lease_left_ms: carried.lease_left_ms,
-            steps: carried
-                .steps
-                .iter()
-                .map(|s| StepEntry { done: s.clone(), evidence: carried.event_sequence })
-                .collect(),
+            steps: carried.steps.iter().map(|s| StepEntry { done: s.clone(), evidence: at }).collect(),
             not_before: None,
+            worker_id: carried.worker_id.clone(),
+            assigned_at: carried.assigned_at,
+            start_time: carried.start_time,
+            end_time: carried.end_time,
+            memory_usage_percent: carried.memory_usage_percent,
+            result_data_hash: carried.result_data_hash,
+            error_code: carried.error_code.clone(),
+            error_message: carried.error_message.clone(),
+            category: carried.category,
+            failed_step: carried.failed_step.clone(),
             ..Self::created(&carried.created, carried.created_at, trace_id)
         }
     }

@@ -157,6 +157,30 @@ pub struct ClosedTask {
     pub lease_left_ms: u64,
     /// Delta-coded offsets and verdicts so far, see state.md.
     pub history: Bytes,
+    /// Of the last attempt, empty if there was none.
+    pub worker_id: Text,
+    /// Last assignment, Unix ms.
+    pub assigned_at: Option<i64>,
+    /// Handler entered, Unix ms.
+    pub start_time: Option<i64>,
+    /// End of the run, Unix ms.
+    pub end_time: Option<i64>,
+    /// Memory in use at the worker, percent.
+    pub memory_usage_percent: u32,
+    /// Approved retries after failures in the closed run.
+    pub retry_count: u32,
+    /// Approved retries after losses in the closed run.
+    pub lost_count: u32,
+    /// Result of the closed run.
+    pub result_data_hash: Option<Sha256Hash>,
+    /// Last failure.
+    pub error_code: Option<Text>,
+    /// Last failure.
+    pub error_message: Option<Text>,
+    /// Last failure.
+    pub category: Option<ErrorCategory>,
+    /// Step of the last failure.
+    pub failed_step: Option<Text>,
 }
 
 /// State of a task, design section 5.

@@ -1,0 +1,27 @@
+//! TaskCreated: a task is born.
+
+use task_events::{EventSequence, ExecEpoch, RunNo, TaskCreated, TaskId, Text};
+
+use super::Draft;
+use task_events::Body;
+
+/// A task to create; validated at the edge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewTask {
+    /// What the event will say.
+    pub created: TaskCreated,
+    /// 32 hex digits, the caller's or minted at the edge.
+    pub trace_id: Text,
+}
+
+/// The birth of `id`, which the owner minted above the highest accepted one.
+pub fn create(id: TaskId, task: NewTask) -> Draft {
+    Draft {
+        task_id: Some(id),
+        event_sequence: EventSequence(1),
+        run_no: RunNo(1),
+        exec_epoch: ExecEpoch(0),
+        trace_id: task.trace_id,
+        body: Body::TaskCreated(Box::new(task.created)),
+    }
+}

@@ -1,0 +1,239 @@
+//! What a worker tells of its attempt: start, step, success, failure; and what to answer.
+
+use task_events::{
+    Body, ErrorCategory, EventSequence, ExecutionId, RejectedReport, ReportedStatus, Sha256Hash, StepDone,
+    TaskCompleted, TaskFailed, TaskFailureAnalysis, TaskStarted, TaskState, TaskStepCompleted, Text,
+};
+
+use super::{Draft, Refusal, View};
+use crate::{Attempt, Closed};
+
+/// Longest error message in an event, characters (design.md §5).
+pub const MAX_ERROR_CHARS: usize = 256;
+
+/// A report of one attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Attempt it speaks of.
+    pub attempt: Attempt,
+    /// Worker that sends it.
+    pub worker_id: Text,
+    /// What it says.
+    pub body: ReportBody,
+}
+
+/// What a report says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReportBody {
+    /// The handler is about to be entered.
+    Starting {
+        /// Unix ms by the worker.
+        start_time: i64,
+        /// Percent.
+        memory_usage_percent: u32,
+    },
+    /// A step is done and its output stored.
+    Step(StepDone),
+    /// The handler returned.
+    Success {
+        /// SHA-256 of the result.
+        result_data_hash: Sha256Hash,
+        /// Handler time, ms.
+        execution_time_ms: u64,
+        /// All steps, earlier attempts' included.
+        steps_done: Vec<StepDone>,
+        /// Percent.
+        memory_usage_percent: u32,
+    },
+    /// The handler failed.
+    Failure {
+        /// Machine-readable.
+        error_code: Text,
+        /// For people; cut to [`MAX_ERROR_CHARS`] characters.
+        error_message: Text,
+        /// Kind of failure.
+        category: ErrorCategory,
+        /// Step it failed in.
+        failed_step: Option<Text>,
+        /// Whether that step is idempotent.
+        is_idempotent: Option<bool>,
+        /// Handler time, ms.
+        execution_time_ms: u64,
+        /// Steps completed.
+        steps_done: Vec<StepDone>,
+        /// Percent.
+        memory_usage_percent: u32,
+    },
+}
+
+/// What a report meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// It may be written.
+    Counts,
+    /// It is already on record: answer `duplicate`.
+    Duplicate,
+    /// The attempt is over: answer `fenced`, the worker must stop.
+    Fenced,
+    /// It comes before the report it rests on (a step before STARTING): the worker repeats that one.
+    TooEarly,
+}
+
+/// What a report meets at an open task.
+pub fn classify(view: View<'_>, report: &Report) -> Fate {
+    let core = view.core;
+    if core.attempt() != report.attempt || core.exec_epoch.0 == 0 {
+        return Fate::Fenced;
+    }
+    let live = core.state.is_live();
+    match &report.body {
+        ReportBody::Starting { .. } => match core.state {
+            TaskState::Assigned => Fate::Counts,
+            TaskState::Executing => Fate::Duplicate,
+            _ => Fate::Fenced,
+        },
+        ReportBody::Step(step) => match core.state {
+            TaskState::Executing if view.row.steps.iter().any(|s| s.done == *step) => Fate::Duplicate,
+            TaskState::Executing => Fate::Counts,
+            TaskState::Assigned => Fate::TooEarly,
+            _ => Fate::Fenced,
+        },
+        ReportBody::Success { .. } if live || core.is_late(report.attempt) => Fate::Counts,
+        ReportBody::Failure { .. } if live => Fate::Counts,
+        // FAILED is left by a verdict only, so the failure on record is this attempt's own.
+        ReportBody::Failure { error_code, .. }
+            if !core.closed_by_lost && view.row.error_code.as_ref() == Some(error_code) =>
+        {
+            Fate::Duplicate
+        }
+        ReportBody::Success { .. } | ReportBody::Failure { .. } => Fate::Fenced,
+    }
+}
+
+/// What a report meets at a closed task.
+pub fn classify_closed(closed: &Closed, report: &Report) -> Fate {
+    if closed.core.execution_id != report.attempt.execution_id || closed.core.run_no != report.attempt.run_no {
+        return Fate::Fenced;
+    }
+    let same = match &report.body {
+        ReportBody::Success { result_data_hash, .. } => {
+            closed.core.state == TaskState::Success && closed.row.result_data_hash == Some(*result_data_hash)
+        }
+        ReportBody::Failure { error_code, .. } => {
+            closed.core.state == TaskState::FailedPermanently && closed.row.error_code.as_ref() == Some(error_code)
+        }
+        ReportBody::Step(step) => {
+            closed.core.state == TaskState::Success && closed.row.steps.iter().any(|s| s.done == *step)
+        }
+        ReportBody::Starting { .. } => false,
+    };
+    if same { Fate::Duplicate } else { Fate::Fenced }
+}
+
+/// The events of a report that counts: a failure's analysis rides before it.
+pub fn report(view: View<'_>, report: Report) -> Result<Vec<Draft>, Refusal> {
+    let execution_id = report.attempt.execution_id;
+    let body = match report.body {
+        ReportBody::Starting { start_time, memory_usage_percent } => Body::TaskStarted(TaskStarted {
+            execution_id,
+            worker_id: report.worker_id,
+            start_time,
+            memory_usage_percent,
+        }),
+        ReportBody::Step(done) => Body::TaskStepCompleted(TaskStepCompleted { execution_id, done }),
+        ReportBody::Success { result_data_hash, execution_time_ms, steps_done, memory_usage_percent } => {
+            Body::TaskCompleted(Box::new(TaskCompleted {
+                execution_id,
+                result_data_hash,
+                execution_time_ms,
+                steps_done,
+                memory_usage_percent,
+            }))
+        }
+        ReportBody::Failure {
+            error_code,
+            error_message,
+            category,
+            failed_step,
+            is_idempotent,
+            execution_time_ms,
+            steps_done,
+            memory_usage_percent,
+        } => {
+            let failed = view.next(Body::TaskFailed(Box::new(TaskFailed {
+                execution_id,
+                error_code,
+                error_message: cut(&error_message),
+                category,
+                failed_step,
+                is_idempotent,
+                execution_time_ms,
+                steps_done,
+                memory_usage_percent,
+            })))?;
+            let analysis =
+                Draft { body: Body::TaskFailureAnalysis(analysis(view, execution_id, category)), ..failed.clone() };
+            return Ok(vec![analysis, failed]);
+        }
+    };
+    Ok(vec![view.next(body)?])
+}
+
+fn analysis(view: View<'_>, execution_id: ExecutionId, category: ErrorCategory) -> TaskFailureAnalysis {
+    let summary = format!(
+        "attempt {} of run {} failed as {category} after {} completed steps, {} of {} retries used",
+        view.core.exec_epoch,
+        view.core.run_no,
+        view.row.steps.len(),
+        view.core.retry_count,
+        view.core.max_retries
+    );
+    TaskFailureAnalysis { execution_id, category, summary: summary.into() }
+}
+
+/// The visible trace of a terminal report that is neither live, late nor a duplicate.
+pub fn rejected_report(
+    report: &Report,
+    task: task_events::TaskId,
+    trace_id: Text,
+    reason: &'static str,
+) -> Option<Draft> {
+    let (reported, result_data_hash, error_code) = match &report.body {
+        ReportBody::Success { result_data_hash, .. } => (ReportedStatus::Success, Some(*result_data_hash), None),
+        ReportBody::Failure { error_code, .. } => (ReportedStatus::Failed, None, Some(error_code.clone())),
+        ReportBody::Starting { .. } | ReportBody::Step(_) => return None,
+    };
+    Some(Draft {
+        task_id: Some(task),
+        event_sequence: EventSequence(0),
+        run_no: report.attempt.run_no,
+        exec_epoch: report.attempt.exec_epoch,
+        trace_id,
+        body: Body::RejectedReport(Box::new(RejectedReport {
+            execution_id: report.attempt.execution_id,
+            reported,
+            worker_id: report.worker_id.clone(),
+            result_data_hash,
+            error_code,
+            reason: Text::const_new(reason),
+        })),
+    })
+}
+
+fn cut(message: &str) -> Text {
+    match message.char_indices().nth(MAX_ERROR_CHARS) {
+        Some((at, _)) => Text::new(&message[..at]),
+        None => Text::new(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_cut_on_a_character() {
+        assert_eq!(cut(&"é".repeat(300)).chars().count(), 256);
+        assert_eq!(cut("short"), "short");
+    }
+}
