@@ -1,0 +1,178 @@
+//! Traits and plain data of the port.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use task_core::{CoreState, HistoryEntry, Row};
+use task_events::{Offset, PartitionEpoch, PartitionId, RuleVersion, Sha256Hash, TaskId, Text};
+
+/// The row of a task in `task_state_snapshots`: whole, never a part of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotRow {
+    /// Judged state; terminal for a closed task.
+    pub core: CoreState,
+    /// Everything beside it.
+    pub row: Arc<Row>,
+    /// Offset of the event that closed it; `None` while it is open.
+    pub closed_at: Option<Offset>,
+}
+
+/// The row of an idempotency key, 24 h.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// SHA-256 over client, 0x00 and key.
+    pub key_hash: Sha256Hash,
+    /// SHA-256 over the request: another one under the same key is a conflict.
+    pub request_hash: Option<Sha256Hash>,
+    /// First task of the key.
+    pub task_id: TaskId,
+    /// Creation time of that task, Unix ms.
+    pub created_at: i64,
+}
+
+/// One write. Idempotent: the same write again changes nothing, an older one loses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowWrite {
+    /// Row clock in µs: the write's timestamp.
+    pub timestamp_us: i64,
+    /// What is written.
+    pub row: RowKind,
+}
+
+/// Which table a write goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RowKind {
+    /// `task_state_snapshots`, and for a closed task `tasks_by_time` and what else lists it.
+    Snapshot(SnapshotRow),
+    /// `idempotency_keys`.
+    Key(KeyRow),
+    /// History of a task after its close, or beyond what its row holds; written without reading.
+    HistoryOverflow {
+        /// Task whose key the record bears.
+        task_id: TaskId,
+        /// The record and its verdict.
+        entry: HistoryEntry,
+    },
+}
+
+/// Item of `task_payloads`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PayloadItem {
+    /// Parameters of the task.
+    Parameters,
+    /// Output of a step in a run.
+    StepOutput {
+        /// Step name.
+        step: Text,
+    },
+    /// Result of the task.
+    Result,
+    /// Whole error text, of which the event holds the first 256 characters.
+    ErrorText,
+}
+
+/// Name of a checkpoint: two writers of the same state choose the same one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CheckpointName {
+    /// Partition.
+    pub partition: PartitionId,
+    /// Offset of the next record to fold.
+    pub offset: Offset,
+    /// Epoch in which it was written.
+    pub epoch: PartitionEpoch,
+    /// Rules active at the offset.
+    pub rule_version: RuleVersion,
+    /// State hash at the offset.
+    pub state_hash: u128,
+}
+
+/// Errors of the port.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Away, or no answer in time: the outcome is unknown, and the same call may be repeated.
+    #[error("snapshot store is unavailable: {0}")]
+    Unavailable(String),
+    /// A chunk or manifest that does not match its hash: use an older checkpoint.
+    #[error("checkpoint is damaged: {0}")]
+    Damaged(String),
+}
+
+impl StoreError {
+    /// Whether repeating the call can help.
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Unavailable(_) => true,
+            Self::Damaged(_) => false,
+        }
+    }
+}
+
+/// The snapshot store. Cheap to clone. All calls are idempotent; reads and writes are at
+/// LOCAL_QUORUM, so a row that was acknowledged is what the next reader sees.
+pub trait SnapshotStore: Clone + Send + Sync + 'static {
+    /// Writes rows; `Ok` = all acknowledged. After an error any of them may have been written.
+    fn write(
+        &self,
+        partition: PartitionId,
+        rows: Vec<RowWrite>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'static;
+
+    /// Snapshot rows by id, in the order given.
+    fn snapshots(
+        &self,
+        ids: Vec<TaskId>,
+    ) -> impl Future<Output = Result<Vec<Option<SnapshotRow>>, StoreError>> + Send + 'static;
+
+    /// The row of a key.
+    fn key(&self, key_hash: Sha256Hash) -> impl Future<Output = Result<Option<KeyRow>, StoreError>> + Send + 'static;
+
+    /// Stores payload bytes: primary data, before the event that names their hash.
+    fn put_payload(
+        &self,
+        task: TaskId,
+        item: PayloadItem,
+        bytes: Bytes,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'static;
+
+    /// Reads payload bytes; the caller verifies them against the hash in the log.
+    fn payload(
+        &self,
+        task: TaskId,
+        item: PayloadItem,
+    ) -> impl Future<Output = Result<Option<Bytes>, StoreError>> + Send + 'static;
+
+    /// Remembers that every row owed below `offset` is acknowledged; never goes back.
+    fn put_acked(
+        &self,
+        partition: PartitionId,
+        offset: Offset,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'static;
+
+    /// The offset remembered; 0 when none is.
+    fn acked(&self, partition: PartitionId) -> impl Future<Output = Result<Offset, StoreError>> + Send + 'static;
+
+    /// Stores a chunk of a checkpoint under its SHA-256.
+    fn put_chunk(
+        &self,
+        hash: Sha256Hash,
+        bytes: Bytes,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'static;
+
+    /// Reads a chunk; the reader verifies the hash.
+    fn chunk(&self, hash: Sha256Hash) -> impl Future<Output = Result<Option<Bytes>, StoreError>> + Send + 'static;
+
+    /// Publishes a checkpoint: its manifest comes last, when all chunks are there. Of those of the
+    /// partition the two highest are kept, and one a day.
+    fn publish(
+        &self,
+        name: CheckpointName,
+        manifest: Bytes,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'static;
+
+    /// Published checkpoints of a partition, highest offset first.
+    fn checkpoints(
+        &self,
+        partition: PartitionId,
+    ) -> impl Future<Output = Result<Vec<(CheckpointName, Bytes)>, StoreError>> + Send + 'static;
+}
