@@ -1,4 +1,5 @@
-//! Framed Avro bytes ⇄ [`Event`]: serde_avro_fast behind the strict walk of [`crate::strict`].
+//! Framed Avro bytes ⇄ [`Event`]: read by the strict rules of [`crate::strict`], written by
+//! serde_avro_fast and held against the same rules before anything is appended.
 //!
 //! Every reader of the log uses [`decode`]; what it calls malformed is quarantined by all alike.
 
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use serde_avro_fast::Schema;
 use serde_avro_fast::ser::SerializerConfig;
 
-use crate::strict::{self, DatumFault, Node};
+use crate::strict::{self, DatumFault, Node, Refused};
 use crate::{Event, EventId, PartitionId, RecordKey, RuleVersion};
 
 /// The published schema, version [`SCHEMA_ID`].
@@ -68,6 +69,23 @@ pub enum Malformed {
     HeaderMismatch,
 }
 
+impl Malformed {
+    /// The reason's name, as in `schemas/decoding.md`, in metrics and in the quarantine.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoValue => "no_value",
+            Self::TooLarge => "too_large",
+            Self::CrcMissing => "crc_missing",
+            Self::CrcMismatch => "crc_mismatch",
+            Self::Framing => "framing",
+            Self::UnknownSchema(_) => "unknown_schema",
+            Self::Datum(fault) => fault.reason(),
+            Self::KindMismatch => "kind_mismatch",
+            Self::HeaderMismatch => "header_mismatch",
+        }
+    }
+}
+
 /// A record's parts as they lie in the log.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordParts<'a, H> {
@@ -103,9 +121,13 @@ where
     if id != SCHEMA_ID {
         return Err(Malformed::UnknownSchema(id));
     }
-    strict::check(&V1.walk, datum).map_err(Malformed::Datum)?;
-    let event: Event =
-        serde_avro_fast::from_datum_slice(datum, &V1.schema).map_err(|_| Malformed::Datum(DatumFault::Range))?;
+    let event: Event = strict::read(&V1.walk, datum).map_err(|refused| match refused {
+        Refused::Fault(fault) => Malformed::Datum(fault),
+        Refused::Types => {
+            debug_assert!(false, "schema and types disagree");
+            Malformed::Datum(DatumFault::Range)
+        }
+    })?;
     if event.kind != event.body.kind() {
         return Err(Malformed::KindMismatch);
     }
@@ -145,9 +167,13 @@ impl Encoder {
         Self { config: SerializerConfig::new(&V1.schema), capacity: 256 }
     }
 
-    /// The record for `event` in `partition`. A value above [`MAX_VALUE_BYTES`] is refused here,
-    /// before anything is appended; the limits at the edge keep that from happening.
+    /// The record for `event` in `partition`. What readers would call malformed is refused here,
+    /// before anything is appended: a value above [`MAX_VALUE_BYTES`] (the limits at the edge keep
+    /// that from happening), a number outside its range, a kind that isn't the body's.
     pub fn encode(&mut self, event: &Event, partition: PartitionId) -> Result<Encoded, EncodeError> {
+        if event.kind != event.body.kind() {
+            return Err(EncodeError::Schema(format!("kind {} with a body of {}", event.kind, event.body.kind())));
+        }
         let mut value = Vec::with_capacity(self.capacity);
         value.push(0);
         value.extend_from_slice(&SCHEMA_ID.to_be_bytes());
@@ -156,12 +182,15 @@ impl Encoder {
         if value.len() > MAX_VALUE_BYTES {
             return Err(EncodeError::TooLarge { kind: event.kind.as_str(), size: value.len() });
         }
+        // serde_avro_fast knows no `minimum` and `maximum`.
+        strict::check(&V1.walk, &value[FRAME..])
+            .map_err(|fault| EncodeError::Schema(format!("{}: {fault}", event.kind)))?;
         self.capacity = self.capacity.max(value.len().next_power_of_two().min(4096));
         let crc = crc32c::crc32c(&value);
         let headers = vec![
             ("kind", Bytes::from_static(event.kind.as_str().as_bytes())),
-            ("rule-version", Bytes::from(event.rule_version.to_string())),
-            ("crc32c", Bytes::from(format!("{crc:08x}"))),
+            ("rule-version", decimal(event.rule_version.0)),
+            ("crc32c", Bytes::copy_from_slice(&lower_hex(crc))),
         ];
         Ok(Encoded {
             key: RecordKey::of(event, partition).to_bytes(),
@@ -232,6 +261,19 @@ impl<'a> Headers<'a> {
             _ => {}
         }
     }
+}
+
+// Rule versions are small for years; a digit needs no allocation.
+fn decimal(number: u32) -> Bytes {
+    const DIGITS: &[u8; 10] = b"0123456789";
+    match DIGITS.get(number as usize..=number as usize) {
+        Some(digit) => Bytes::from_static(digit),
+        None => Bytes::from(number.to_string()),
+    }
+}
+
+fn lower_hex(crc: u32) -> [u8; 8] {
+    std::array::from_fn(|i| b"0123456789abcdef"[(crc >> (28 - 4 * i)) as usize & 0xf])
 }
 
 fn parse_crc(text: &[u8]) -> Option<u32> {

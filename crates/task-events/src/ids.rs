@@ -127,7 +127,7 @@ impl TaskId {
     /// the highest *accepted* id alone and the clock only moves it forward (design.md §3).
     /// `None` when the 41-bit range is used up.
     pub fn mint(highest: Self, partition: PartitionId, now_ms: i64) -> Option<Self> {
-        let now = (now_ms - TASK_ID_EPOCH_MS).clamp(0, MAX_TASK_MS);
+        let now = now_ms.saturating_sub(TASK_ID_EPOCH_MS).clamp(0, MAX_TASK_MS);
         let high_ms = highest.0 >> (PARTITION_BITS + SEQUENCE_BITS);
         if now > high_ms {
             return Self::from_parts(now, partition, 0).or_else(|| Self::from_parts(now, partition, 1));
@@ -182,7 +182,7 @@ pub struct Incarnation(pub i64);
 impl Incarnation {
     /// Builds an incarnation; the random part is cut to its 22 bits, the time clamped to its 41.
     pub fn new(start_unix_ms: i64, random: u32) -> Self {
-        let ms = (start_unix_ms - TASK_ID_EPOCH_MS).clamp(0, MAX_TASK_MS);
+        let ms = start_unix_ms.saturating_sub(TASK_ID_EPOCH_MS).clamp(0, MAX_TASK_MS);
         Self((ms << 22) | i64::from(random & ((1 << 22) - 1)))
     }
 }
@@ -320,7 +320,9 @@ mod tests {
     fn ids_rise_whatever_the_clock_does() {
         let p = PartitionId(7);
         let mut highest = TaskId::ZERO;
-        for now in [0, TASK_ID_EPOCH_MS + 10, TASK_ID_EPOCH_MS + 10, TASK_ID_EPOCH_MS + 3, TASK_ID_EPOCH_MS + 11, -5] {
+        for now in
+            [0, TASK_ID_EPOCH_MS + 10, TASK_ID_EPOCH_MS + 10, TASK_ID_EPOCH_MS + 3, TASK_ID_EPOCH_MS + 11, -5, i64::MIN]
+        {
             let next = TaskId::mint(highest, p, now).unwrap();
             assert!(next > highest, "{next:?} after {highest:?}");
             assert_eq!(next.partition(), p);

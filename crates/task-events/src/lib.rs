@@ -1,11 +1,15 @@
 //! The contract of the topic `task-execution-events`: ids, envelope, kinds, codec and who may
 //! write what. No I/O, no async, no clock; services and checkers alike build on it.
 
+#[cfg(feature = "arbitrary-events")]
+pub mod arbitrary;
 mod bodies;
 mod codec;
 mod event;
 mod ids;
 mod json;
+#[cfg(feature = "arbitrary-events")]
+pub mod samples;
 mod strict;
 
 pub use bodies::*;

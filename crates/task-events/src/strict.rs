@@ -1,6 +1,12 @@
-//! Strict walk over a datum (`schemas/decoding.md` §3): decides *malformed* by the document, not
-//! by whichever decoder happens to run. It reads every byte once, allocates nothing per record
-//! and never trusts a length; the decoder behind it then cannot fail for another reader's reason.
+//! The strict rules of a datum (`schemas/decoding.md` §3): *malformed* is decided by the document,
+//! not by whichever decoder happens to run. Every byte is read once and no length is trusted.
+//!
+//! [`read`] builds the event by them in one pass. [`check`] only walks: the encoder holds its own
+//! output against it, and the tests hold the two against each other.
+
+mod de;
+
+pub(crate) use de::{Refused, read};
 
 use std::collections::HashMap;
 
@@ -39,6 +45,24 @@ pub enum DatumFault {
     /// Bytes after the datum.
     #[error("trailing")]
     Trailing,
+}
+
+impl DatumFault {
+    /// The reason that a record with this fault is quarantined for.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Truncated => "datum_truncated",
+            Self::Varint => "datum_varint",
+            Self::Range => "datum_range",
+            Self::Length => "datum_length",
+            Self::Block => "datum_block",
+            Self::Boolean => "datum_boolean",
+            Self::Utf8 => "datum_utf8",
+            Self::Index => "datum_index",
+            Self::MapOrder => "datum_map_order",
+            Self::Trailing => "datum_trailing",
+        }
+    }
 }
 
 /// A schema prepared for walking.
@@ -124,14 +148,8 @@ impl<'a> Walk<'a> {
     fn value(&mut self, node: &Node) -> Result<(), DatumFault> {
         match node {
             Node::Null => Ok(()),
-            Node::Boolean => match self.take(1)?[0] {
-                0 | 1 => Ok(()),
-                _ => Err(DatumFault::Boolean),
-            },
-            Node::Long { min, max } => {
-                let n = self.long()?;
-                if (*min..=*max).contains(&n) { Ok(()) } else { Err(DatumFault::Range) }
-            }
+            Node::Boolean => self.boolean().map(drop),
+            Node::Long { min, max } => self.ranged(*min, *max).map(drop),
             Node::Text => self.text().map(drop),
             Node::Bytes => self.sized().map(drop),
             Node::Fixed(size) => self.take(*size).map(drop),
@@ -144,14 +162,10 @@ impl<'a> Walk<'a> {
                 self.end_of_items(count)
             }
             Node::Map(values) => {
-                let mut last: Option<&[u8]> = None;
+                let mut last = None;
                 let count = self.count()?;
                 for _ in 0..count {
-                    let key = self.text()?;
-                    if last.is_some_and(|l| l >= key) {
-                        return Err(DatumFault::MapOrder);
-                    }
-                    last = Some(key);
+                    self.key(&mut last)?;
                     self.value(values)?;
                 }
                 self.end_of_items(count)
@@ -173,25 +187,35 @@ impl<'a> Walk<'a> {
     fn varint(&mut self) -> Result<u64, DatumFault> {
         let mut value = 0u64;
         for (i, &byte) in self.rest.iter().take(10).enumerate() {
-            // The tenth byte holds bit 63 alone.
-            if i == 9 && byte > 1 {
+            // The tenth byte holds bit 63 alone; a last group of zero is needless.
+            if (i == 9 && byte > 1) || (byte == 0 && i > 0) {
                 return Err(DatumFault::Varint);
             }
             value |= u64::from(byte & 0x7f) << (7 * i);
             if byte < 0x80 {
-                if byte == 0 && i > 0 {
-                    return Err(DatumFault::Varint);
-                }
                 self.rest = &self.rest[i + 1..];
                 return Ok(value);
             }
         }
-        Err(if self.rest.len() < 10 { DatumFault::Truncated } else { DatumFault::Varint })
+        Err(DatumFault::Truncated)
     }
 
     fn long(&mut self) -> Result<i64, DatumFault> {
         let n = self.varint()?;
         Ok((n >> 1) as i64 ^ -((n & 1) as i64))
+    }
+
+    fn ranged(&mut self, min: i64, max: i64) -> Result<i64, DatumFault> {
+        let n = self.long()?;
+        if (min..=max).contains(&n) { Ok(n) } else { Err(DatumFault::Range) }
+    }
+
+    fn boolean(&mut self) -> Result<bool, DatumFault> {
+        match self.take(1)?[0] {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(DatumFault::Boolean),
+        }
     }
 
     fn sized(&mut self) -> Result<&'a [u8], DatumFault> {
@@ -202,9 +226,14 @@ impl<'a> Walk<'a> {
         self.take(length)
     }
 
-    fn text(&mut self) -> Result<&'a [u8], DatumFault> {
-        let bytes = self.sized()?;
-        std::str::from_utf8(bytes).map(|_| bytes).map_err(|_| DatumFault::Utf8)
+    fn text(&mut self) -> Result<&'a str, DatumFault> {
+        std::str::from_utf8(self.sized()?).map_err(|_| DatumFault::Utf8)
+    }
+
+    // Rust compares str by bytes, as the document does.
+    fn key(&mut self, last: &mut Option<&'a str>) -> Result<&'a str, DatumFault> {
+        let key = self.text()?;
+        if last.replace(key).is_some_and(|l| l >= key) { Err(DatumFault::MapOrder) } else { Ok(key) }
     }
 
     fn index(&mut self, count: u64) -> Result<usize, DatumFault> {

@@ -51,7 +51,10 @@ fn every_vector_is_read_as_expected() {
         let headers = case.record.headers.iter().map(|(n, c)| (n.as_str(), c.as_slice()));
         let (found, event) = match decode(RecordParts { headers, value: value.as_deref() }) {
             Ok(event) => ("ok".to_owned(), Some(to_json(&event))),
-            Err(reason) => (reason.to_string(), None),
+            Err(reason) => {
+                assert_eq!(reason.to_string(), reason.as_str());
+                (reason.to_string(), None)
+            }
         };
         let as_expected = found == case.expect && (case.event.is_none() || event == case.event);
         if !as_expected {
