@@ -2,6 +2,7 @@
 //! Everything people want to see stands beside it in [`crate::Row`].
 
 use task_events::{EventSequence, ExecEpoch, ExecutionId, RunNo, TaskId, TaskState};
+use worker_protocol::Attempt;
 
 /// Entity tag of a task in canonical bytes and checkpoint chunks; chains and schedules get others.
 pub const ENTITY_TASK: u8 = 1;
@@ -40,17 +41,6 @@ pub const MAX_LOST: u32 = 5;
 
 /// Length of the canonical bytes.
 pub const CANONICAL_LEN: usize = 51;
-
-/// The attempt a report speaks of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attempt {
-    /// Run it belongs to.
-    pub run_no: RunNo,
-    /// Fencing token.
-    pub exec_epoch: ExecEpoch,
-    /// Identity.
-    pub execution_id: ExecutionId,
-}
 
 impl CoreState {
     /// A task as TaskCreated leaves it.

@@ -23,7 +23,7 @@ pub mod timers;
 
 pub use apply::{Change, ControlChange, Record, Verdict};
 pub use closed::Closed;
-pub use core_state::{Attempt, CoreState, ENTITY_TASK, MAX_LOST};
+pub use core_state::{CoreState, ENTITY_TASK, MAX_LOST};
 pub use history::{History, HistoryEntry, MAX_HISTORY};
 pub use matrix::{Cell, Column, Matrix};
 pub use partition::{Admission, Counters, Owner, PartitionState};
@@ -32,3 +32,4 @@ pub use reason::Reason;
 pub use row::{Plan, Row, StepEntry, timeout_error};
 pub use rules::Rules;
 pub use table::{Slot, TaskTable};
+pub use worker_protocol::Attempt;

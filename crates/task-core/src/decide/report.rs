@@ -1,70 +1,16 @@
 //! What a worker tells of its attempt: start, step, success, failure; and what to answer.
 
 use task_events::{
-    Body, ErrorCategory, EventSequence, ExecutionId, RejectedReport, ReportedStatus, Sha256Hash, StepDone,
-    TaskCompleted, TaskFailed, TaskFailureAnalysis, TaskStarted, TaskState, TaskStepCompleted, Text,
+    Body, ErrorCategory, EventSequence, ExecutionId, RejectedReport, ReleaseReason, ReportedStatus, TaskCompleted,
+    TaskFailed, TaskFailureAnalysis, TaskStarted, TaskState, TaskStepCompleted, Text,
 };
 
 use super::{Draft, Refusal, View};
-use crate::{Attempt, Closed};
+use crate::Closed;
+pub use worker_protocol::{Report, ReportBody};
 
 /// Longest error message in an event, characters (design.md §5).
 pub const MAX_ERROR_CHARS: usize = 256;
-
-/// A report of one attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// Attempt it speaks of.
-    pub attempt: Attempt,
-    /// Worker that sends it.
-    pub worker_id: Text,
-    /// What it says.
-    pub body: ReportBody,
-}
-
-/// What a report says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReportBody {
-    /// The handler is about to be entered.
-    Starting {
-        /// Unix ms by the worker.
-        start_time: i64,
-        /// Percent.
-        memory_usage_percent: u32,
-    },
-    /// A step is done and its output stored.
-    Step(StepDone),
-    /// The handler returned.
-    Success {
-        /// SHA-256 of the result.
-        result_data_hash: Sha256Hash,
-        /// Handler time, ms.
-        execution_time_ms: u64,
-        /// All steps, earlier attempts' included.
-        steps_done: Vec<StepDone>,
-        /// Percent.
-        memory_usage_percent: u32,
-    },
-    /// The handler failed.
-    Failure {
-        /// Machine-readable.
-        error_code: Text,
-        /// For people; cut to [`MAX_ERROR_CHARS`] characters.
-        error_message: Text,
-        /// Kind of failure.
-        category: ErrorCategory,
-        /// Step it failed in.
-        failed_step: Option<Text>,
-        /// Whether that step is idempotent.
-        is_idempotent: Option<bool>,
-        /// Handler time, ms.
-        execution_time_ms: u64,
-        /// Steps completed.
-        steps_done: Vec<StepDone>,
-        /// Percent.
-        memory_usage_percent: u32,
-    },
-}
 
 /// What a report meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,6 +38,8 @@ pub fn classify(view: View<'_>, report: &Report) -> Fate {
             TaskState::Executing => Fate::Duplicate,
             _ => Fate::Fenced,
         },
+        ReportBody::Declined { .. } if core.state == TaskState::Assigned => Fate::Counts,
+        ReportBody::Declined { .. } => Fate::Fenced,
         ReportBody::Step(step) => match core.state {
             TaskState::Executing if view.row.steps.iter().any(|s| s.done == *step) => Fate::Duplicate,
             TaskState::Executing => Fate::Counts,
@@ -125,7 +73,7 @@ pub fn classify_closed(closed: &Closed, report: &Report) -> Fate {
         ReportBody::Step(step) => {
             closed.core.state == TaskState::Success && closed.row.steps.iter().any(|s| s.done == *step)
         }
-        ReportBody::Starting { .. } => false,
+        ReportBody::Starting { .. } | ReportBody::Declined { .. } => false,
     };
     if same { Fate::Duplicate } else { Fate::Fenced }
 }
@@ -140,6 +88,10 @@ pub fn report(view: View<'_>, report: Report) -> Result<Vec<Draft>, Refusal> {
             start_time,
             memory_usage_percent,
         }),
+        ReportBody::Declined { draining } => {
+            let reason = if draining { ReleaseReason::Drain } else { ReleaseReason::Declined };
+            return Ok(vec![super::release(view, reason, 0)?]);
+        }
         ReportBody::Step(done) => Body::TaskStepCompleted(TaskStepCompleted { execution_id, done }),
         ReportBody::Success { result_data_hash, execution_time_ms, steps_done, memory_usage_percent } => {
             Body::TaskCompleted(Box::new(TaskCompleted {
@@ -201,7 +153,7 @@ pub fn rejected_report(
     let (reported, result_data_hash, error_code) = match &report.body {
         ReportBody::Success { result_data_hash, .. } => (ReportedStatus::Success, Some(*result_data_hash), None),
         ReportBody::Failure { error_code, .. } => (ReportedStatus::Failed, None, Some(error_code.clone())),
-        ReportBody::Starting { .. } | ReportBody::Step(_) => return None,
+        ReportBody::Starting { .. } | ReportBody::Declined { .. } | ReportBody::Step(_) => return None,
     };
     Some(Draft {
         task_id: Some(task),
