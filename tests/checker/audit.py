@@ -159,6 +159,7 @@ def _take_in(book: Book, at: At, event: Event, kind: str) -> None:
         book.releases += 1
     elif kind == "TaskCompleted":
         book.results += 1
+        book.result = body["result_data_hash"]
     elif kind == "TaskRetryApproved":
         if book.state == "LOST":
             book.lost_count += 1
@@ -191,6 +192,6 @@ def _begin_run(book: Book, at: At, body: Event) -> None:
     if body["from"] == "START":
         book.run_starts = book.run_no
     book.steps = {}
-    book.failure = None
+    book.failure = book.result = None
     book.not_before = None
     book.guard_ms = at.broker_ms + body["carried"]["lease_left_ms"]

@@ -54,7 +54,7 @@ class Book:
     __slots__ = (
         "state", "events", "run_no", "created", "created_at", "assignments", "execution_id", "assigned", "assigned_at",
         "retry_count", "lost_count", "max_retries", "failure", "waiting_since", "not_before", "guard_ms", "closed_at",
-        "steps", "inherited", "results", "reports", "releases", "marks", "notes", "run_starts", "history", "history_last",
+        "steps", "inherited", "result", "results", "reports", "releases", "marks", "notes", "run_starts", "history", "history_last",
         "history_count", "history_due",
     )
 
@@ -79,6 +79,7 @@ class Book:
         self.steps: dict[str, Event] = {}
         self.inherited: dict[str, Event] = {}
         self.results = 0
+        self.result: bytes | None = None
         self.reports: dict[bytes, tuple[str, bytes | None]] | None = None
         self.releases = 0
         self.marks: set[tuple[str, Any, Any]] | None = None

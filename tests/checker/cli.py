@@ -52,7 +52,7 @@ def sections(files: list[Path]) -> Iterator[Section]:
 def run(arguments: argparse.Namespace) -> list[Result]:
     """Checks all partitions."""
     options = Options(Limits(**{limit.name: getattr(arguments, limit.name) for limit in fields(Limits)}),
-                      arguments.complete, arguments.strict)
+                      arguments.complete)
     witnesses, decoder, results = read_witnesses(arguments.compare), Decoder(), []
     for section in sections(arguments.files):
         if any(result.partition == section.partition for result in results):

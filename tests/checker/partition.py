@@ -63,7 +63,6 @@ class Options:
 
     limits: Limits = Limits()
     complete: bool = False
-    strict: bool = False
 
 
 def check_section(section: Section, decoder: Decoder, witness: Witness | None = None, options: Options = Options(),
@@ -118,7 +117,7 @@ def _run(records: Iterable[Record], result: Result, fold: Fold, audit: Audit, de
         else:
             kind, task_id = event["kind"], event["task_id"]
             if tell is not None:
-                before = fold.open[task_id].state if task_id in fold.open else ""
+                before = audit.books[task_id].state if task_id in audit.books else ""
             reason = fold.judge(record.key, event)
             audit.record(record, event, reason)
             if reason is not None:

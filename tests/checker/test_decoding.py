@@ -9,6 +9,7 @@ from checker import ids
 from checker.crc32c import crc32c
 from checker.decode import Decoder
 from checker.jsonform import to_json
+from testkit.encode import value_of
 
 FIXTURES = testkit.REPO / "schemas" / "fixtures"
 DECODER = Decoder()
@@ -40,6 +41,8 @@ class SharedVectors(unittest.TestCase):
             with self.subTest(vector["name"]):
                 got = DECODER.decode(header_list(vector["headers"]), joined(vector["value"]))
                 self.assertEqual(got if isinstance(got, str) else "ok", vector["expect"])
+                if isinstance(got, dict):
+                    self.assertEqual(value_of(got), joined(vector["value"]), "not the only encoding")
                 if "event" in vector:
                     self.assertEqual(to_json(DECODER.schema, got), vector["event"])
 
@@ -62,11 +65,13 @@ class GoldenFixtures(unittest.TestCase):
         for file in files:
             with self.subTest(file.name):
                 stated = json.loads(file.read_text(encoding="utf-8"))
-                headers = stated["headers"]
-                pairs = headers.items() if isinstance(headers, dict) else headers
-                got = DECODER.decode(header_list(pairs), file.with_suffix(".bin").read_bytes())
+                value = file.with_suffix(".bin").read_bytes()
+                got = DECODER.decode([(name.encode(), text.encode()) for name, text in stated["headers"]], value)
                 self.assertIsInstance(got, dict, got)
                 self.assertEqual(to_json(DECODER.schema, got), stated["event"])
+                self.assertEqual(value_of(got), value)
+                task_id = got["task_id"]
+                self.assertEqual(ids.read_key(stated["key"].encode())[0], "control" if task_id is None else "task")
 
 
 class Identities(unittest.TestCase):

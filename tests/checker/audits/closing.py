@@ -22,6 +22,8 @@ def reopened(audit: Audit, book: Book, at: At, event: Event) -> None:
         "state": book.state, "run_no": book.run_no, "event_sequence": book.version, "exec_epoch": book.assignments,
         "execution_id": book.execution_id, "created_at": book.created_at, "created": book.created,
         "handler_version": book.assigned["handler_version"] if book.assigned else None,
+        "worker_id": book.assigned["worker_id"] if book.assigned else "",
+        "retry_count": book.retry_count, "lost_count": book.lost_count, "result_data_hash": book.result,
     }
     for name, value in expected.items():
         if carried[name] != value and not (name == "handler_version" and not carried[name] and not value):
