@@ -5,6 +5,8 @@
 //! output against it, and the tests hold the two against each other.
 
 mod de;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use de::{Refused, read};
 
