@@ -4,8 +4,14 @@
 //! (durable, one directory) and Kafka (rdkafka). Whoever appends learns nothing about acceptance
 //! here: that is decided by whoever folds what was read back.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod embedded;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod port;
 
 pub use embedded::*;
+#[cfg(feature = "kafka")]
+pub use kafka::*;
 pub use port::*;

@@ -1,35 +1,49 @@
-//! smoke
-use bytes::Bytes;
-use event_log::*;
-use task_events::{Offset, PartitionId};
-fn rec(i: usize) -> OutRecord {
-    OutRecord {
-        key: Bytes::from(i.to_string()),
-        headers: vec![("kind", Bytes::from_static(b"x"))],
-        value: Bytes::from(vec![7; 200]),
+//! The embedded adapter passes the conformance suite.
+
+use event_log::conformance::Harness;
+use event_log::{AppendFault, AppendOutcome, EmbeddedConfig, EmbeddedLog, RawRecord};
+use task_events::PartitionId;
+use tempfile::TempDir;
+
+struct Embedded {
+    log: EmbeddedLog,
+    _dir: TempDir,
+}
+
+impl Harness for Embedded {
+    type Log = EmbeddedLog;
+
+    async fn start(partitions: u16) -> Self {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let mut config = EmbeddedConfig::new(dir.path(), partitions);
+        config.segment_bytes = 256 << 10;
+        config.session_timeout = std::time::Duration::from_secs(2);
+        config.revoke_deadline = std::time::Duration::from_millis(500);
+        Self { log: EmbeddedLog::open(config).expect("log"), _dir: dir }
+    }
+
+    fn log(&self) -> EmbeddedLog {
+        self.log.clone()
+    }
+
+    async fn other(&self) -> EmbeddedLog {
+        self.log.clone()
+    }
+
+    async fn append_foreign(&self, record: RawRecord) {
+        assert_eq!(self.log.faults().append_foreign(&record).await, AppendOutcome::Acknowledged);
+    }
+
+    async fn losing_answers(&self) -> EmbeddedLog {
+        self.log.faults().next_append(None, AppendFault::UnknownWritten);
+        self.log.clone()
+    }
+
+    async fn heal(&self) {}
+
+    async fn delete_old(&self, _partition: PartitionId) {
+        assert!(self.log.delete_before(i64::MAX).await.expect("retention") > 0);
     }
 }
-#[tokio::test]
-async fn smoke() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut c = EmbeddedConfig::new(dir.path(), 4);
-    c.segment_bytes = 16 << 10;
-    let log = EmbeddedLog::open(c.clone()).unwrap();
-    for i in 0..50 {
-        let o = log.append(PartitionId(i % 4), vec![rec(i as usize), rec(1000)]).await;
-        assert_eq!(o, AppendOutcome::Acknowledged);
-    }
-    assert_eq!(log.append(PartitionId(3), (0..500).map(rec).collect()).await, AppendOutcome::Acknowledged);
-    drop(log);
-    let log = EmbeddedLog::open(c).unwrap();
-    let mut t = log.tail(PartitionId(3), Offset(0)).await.unwrap();
-    let end = log.range(PartitionId(3)).await.unwrap().end;
-    assert_eq!(end, Offset(524));
-    let mut n = 0;
-    while n < 524 {
-        for r in t.next().await.unwrap() {
-            assert_eq!(r.offset.0, n);
-            n += 1;
-        }
-    }
-}
+
+event_log::conformance_suite!(Embedded);

@@ -1,0 +1,155 @@
+//! The topic's settings: made right at creation, checked at every start. Every finding is listed
+//! at once, so that an operator fixes them in one go.
+
+use std::time::Duration;
+
+use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::types::RDKafkaErrorCode;
+
+use super::config::KafkaConfig;
+use super::context::Quiet;
+use super::convert::error_of;
+use crate::LogError;
+
+/// What the topic must be like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicSpec {
+    /// Copies of each partition: 3 in production.
+    pub replication: u16,
+    /// Copies that must have a record before it is acknowledged: 2 in production.
+    pub min_insync: u16,
+    /// How long records are kept, at least. 90 days by contract.
+    pub retention: Duration,
+}
+
+impl TopicSpec {
+    /// Three copies, two in sync, 90 days.
+    pub fn production() -> Self {
+        Self { replication: 3, min_insync: 2, retention: Duration::from_secs(90 * 24 * 3600) }
+    }
+
+    /// One copy: a single broker for development and tests.
+    pub fn single_node() -> Self {
+        Self { replication: 1, min_insync: 1, ..Self::production() }
+    }
+
+    fn settings(&self, config: &KafkaConfig) -> Vec<(&'static str, String)> {
+        vec![
+            ("cleanup.policy", "delete".into()),
+            ("retention.ms", self.retention.as_millis().to_string()),
+            ("retention.bytes", "-1".into()),
+            ("message.timestamp.type", "LogAppendTime".into()),
+            ("unclean.leader.election.enable", "false".into()),
+            ("min.insync.replicas", self.min_insync.to_string()),
+            ("max.message.bytes", config.max_record_bytes.to_string()),
+        ]
+    }
+}
+
+/// Creates the topic unless it is there, then checks it.
+///
+/// # Errors
+/// As [`check_topic`]; [`LogError::Unavailable`] also when the creation failed.
+pub async fn ensure_topic(config: &KafkaConfig, spec: &TopicSpec) -> Result<(), LogError> {
+    config.check()?;
+    let admin = admin(config)?;
+    let settings = spec.settings(config);
+    let replication = TopicReplication::Fixed(i32::from(spec.replication));
+    let mut topic = NewTopic::new(&config.topic, i32::from(config.partitions), replication);
+    for (name, value) in &settings {
+        topic = topic.set(name, value);
+    }
+    let results = admin.create_topics([&topic], &options(config)).await;
+    for result in results.map_err(|e| error_of("cannot create the topic", &e))? {
+        match result {
+            Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+            Err((name, code)) => return Err(LogError::Unavailable(format!("cannot create topic {name}: {code}"))),
+        }
+    }
+    check_topic(config, spec).await
+}
+
+/// Checks the topic's settings.
+///
+/// # Errors
+/// [`LogError::Refused`] names everything that contradicts the contract.
+/// [`LogError::Unavailable`]: the cluster didn't answer.
+pub async fn check_topic(config: &KafkaConfig, spec: &TopicSpec) -> Result<(), LogError> {
+    config.check()?;
+    let admin = admin(config)?;
+    let described = admin.describe_configs([&ResourceSpecifier::Topic(&config.topic)], &options(config)).await;
+    let described = described.map_err(|e| error_of("cannot describe the topic", &e))?;
+    let resource = match described.into_iter().next() {
+        Some(Ok(resource)) => resource,
+        Some(Err(code)) => return Err(LogError::Refused(format!("topic {}: {code}", config.topic))),
+        None => return Err(LogError::Unavailable(format!("topic {} was not described", config.topic))),
+    };
+    let mut findings = setting_findings(&resource, config, spec);
+    findings.extend(shape_findings(admin, config, spec).await?);
+    if findings.is_empty() {
+        return Ok(());
+    }
+    Err(LogError::Refused(format!("topic {}: {}", config.topic, findings.join("; "))))
+}
+
+fn setting_findings(resource: &ConfigResource, config: &KafkaConfig, spec: &TopicSpec) -> Vec<String> {
+    let value = |name: &str| resource.get(name).and_then(|entry| entry.value.clone()).unwrap_or_default();
+    let number = |name: &str| value(name).parse::<i64>().unwrap_or(0);
+    let mut findings = Vec::new();
+    let mut exactly = |name: &str, wanted: &str, why: &str| {
+        if value(name) != wanted {
+            findings.push(format!("{name} = {} must be {wanted} ({why})", value(name)));
+        }
+    };
+    exactly("cleanup.policy", "delete", "compaction removes events");
+    exactly("retention.bytes", "-1", "a size limit deletes without regard to age");
+    exactly("message.timestamp.type", "LogAppendTime", "the broker's clock stamps the records");
+    exactly("unclean.leader.election.enable", "false", "it loses acknowledged events");
+    let mut at_least = |name: &str, wanted: u128, why: &str| {
+        let found = number(name);
+        if found != -1 && u128::try_from(found).unwrap_or(0) < wanted {
+            findings.push(format!("{name} = {found} must be at least {wanted} ({why})"));
+        }
+    };
+    at_least("retention.ms", spec.retention.as_millis(), "history must stay");
+    at_least("max.message.bytes", config.max_record_bytes as u128, "the largest record must fit");
+    at_least("min.insync.replicas", u128::from(spec.min_insync), "acknowledged events must survive a broker");
+    findings
+}
+
+async fn shape_findings(
+    admin: AdminClient<Quiet>,
+    config: &KafkaConfig,
+    spec: &TopicSpec,
+) -> Result<Vec<String>, LogError> {
+    let (name, timeout) = (config.topic.clone(), config.request_timeout);
+    let asked = tokio::task::spawn_blocking(move || admin.inner().fetch_metadata(Some(&name), timeout)).await;
+    let metadata = asked.map_err(|e| LogError::Unavailable(format!("metadata request was cut off: {e}")))?;
+    let metadata = metadata.map_err(|e| error_of("cannot read the topic's metadata", &e))?;
+    let mut findings = Vec::new();
+    let topic = metadata.topics().iter().find(|topic| topic.name() == config.topic);
+    let partitions = topic.map_or(&[][..], |topic| topic.partitions());
+    if partitions.len() != usize::from(config.partitions) {
+        findings.push(format!(
+            "it has {} partitions, configured are {} (fixed for life)",
+            partitions.len(),
+            config.partitions
+        ));
+    }
+    let thin = partitions.iter().filter(|p| p.replicas().len() < usize::from(spec.replication)).count();
+    if thin > 0 {
+        findings.push(format!("{thin} partitions have fewer than {} copies", spec.replication));
+    }
+    Ok(findings)
+}
+
+fn admin(config: &KafkaConfig) -> Result<AdminClient<Quiet>, LogError> {
+    let client = AdminClient::from_config_and_context(&config.client(&config.client_id, &[]), Quiet("admin"));
+    client.map_err(|e| error_of("cannot create the admin client", &e))
+}
+
+fn options(config: &KafkaConfig) -> AdminOptions {
+    let timeout = Some(config.request_timeout);
+    AdminOptions::new().request_timeout(timeout).operation_timeout(timeout)
+}
