@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use task_events::{Encoder, Event, Kind, RecordParts, SCHEMA_JSON, decode, samples};
 
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 fn ns_each(mut work: impl FnMut()) -> f64 {
     const N: u32 = 200_000;
     let mut best = f64::MAX;

@@ -209,10 +209,10 @@ impl ser::SerializeMap for Entries {
     type Ok = Value;
     type Error = NotJson;
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), NotJson> {
-        match key.serialize(Writer { field: "" })? {
-            Value::String(text) => self.key = text,
-            other => return Err(NotJson(format!("map key {other} is not a text"))),
-        }
+        let Value::String(text) = key.serialize(Writer { field: "" })? else {
+            return unused("a map key other than text");
+        };
+        self.key = text;
         Ok(())
     }
     // Map values are the users' own: never taken for one of our fields.

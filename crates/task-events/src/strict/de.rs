@@ -86,10 +86,8 @@ impl<'w, 'de> Deserializer<'de> for At<'w, 'de> {
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         let Node::Union(branches) = self.node else { return Err(Refused::Types) };
         let branch = self.walk.index(branches.len() as u64)?;
-        match &branches[branch] {
-            Node::Null => visitor.visit_none(),
-            node => visitor.visit_some(At { walk: self.walk, node }),
-        }
+        let node = &branches[branch];
+        if matches!(node, Node::Null) { visitor.visit_none() } else { visitor.visit_some(At { walk: self.walk, node }) }
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -107,7 +105,15 @@ impl<'w, 'de> Deserializer<'de> for At<'w, 'de> {
                 let index = self.walk.index(branches.len() as u64)?;
                 visitor.visit_enum(Branch { index: index as u32, at: At { walk: self.walk, node: &branches[index] } })
             }
-            _ => Err(Refused::Types),
+            Node::Null
+            | Node::Boolean
+            | Node::Long { .. }
+            | Node::Text
+            | Node::Bytes
+            | Node::Fixed(_)
+            | Node::Array(_)
+            | Node::Map(_)
+            | Node::Record(_) => Err(Refused::Types),
         }
     }
 

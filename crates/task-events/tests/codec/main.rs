@@ -26,9 +26,14 @@ fn fixtures() -> PathBuf {
     static WRITTEN: Once = Once::new();
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schemas/fixtures");
     WRITTEN.call_once(|| {
-        if std::env::var_os("DUALTRACK_WRITE_FIXTURES").is_some() {
+        if rewrite_asked_for() {
             golden::write(&folder.join(format!("v{}", task_events::SCHEMA_ID)));
         }
     });
     folder
+}
+
+#[expect(clippy::disallowed_methods, reason = "fixtures are rewritten only when the person at the terminal says so")]
+fn rewrite_asked_for() -> bool {
+    std::env::var_os("DUALTRACK_WRITE_FIXTURES").is_some()
 }

@@ -104,7 +104,7 @@ fn the_committed_file_is_this_table() {
     let vectors: Vec<String> = cases().iter().map(|c| format!("  {}", c.to_json())).collect();
     let text = format!("{{\"format\": 1, \"vectors\": [\n{}\n]}}\n", vectors.join(",\n"));
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schemas/fixtures/decoding-vectors.json");
-    if std::env::var_os("DUALTRACK_WRITE_FIXTURES").is_some() {
+    if rewrite_asked_for() {
         std::fs::write(&path, &text).unwrap();
     }
     let committed = std::fs::read_to_string(&path).unwrap();
@@ -114,4 +114,9 @@ fn the_committed_file_is_this_table() {
 #[test]
 fn the_checksum_is_castagnoli() {
     assert_eq!(crc32c::crc32c(b"123456789"), 0xe306_9283);
+}
+
+#[expect(clippy::disallowed_methods, reason = "fixtures are rewritten only when the person at the terminal says so")]
+fn rewrite_asked_for() -> bool {
+    std::env::var_os("DUALTRACK_WRITE_FIXTURES").is_some()
 }
