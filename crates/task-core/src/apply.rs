@@ -111,9 +111,12 @@ impl PartitionState {
     // A rejected record shows in the history of the open task whose key it bears.
     fn note_rejection(&mut self, record: &Record, reason: Reason) {
         if let (true, RecordKey::Task(id)) = (self.keep_rows, record.key) {
+            let clock = self.row_clock_us;
             self.tasks.update(id, |slot| {
                 if let Some(row) = &mut slot.row {
-                    Arc::make_mut(row).note(record.offset, Some(reason));
+                    let row = Arc::make_mut(row);
+                    row.note(record.offset, Some(reason));
+                    row.row_clock_us = clock;
                 }
             });
         }

@@ -2,6 +2,7 @@
 //! task are read at known offsets, without a scan (design.md §7).
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use task_events::Offset;
 
 use crate::Reason;
@@ -20,7 +21,8 @@ pub struct HistoryEntry {
 
 /// Delta-coded entries: LEB128 of the offset's distance to the one before, then one byte: 0 =
 /// accepted, 1 + n = rejected for the n-th reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Bytes", into = "Bytes")]
 pub struct History {
     bytes: Vec<u8>,
     count: u32,
@@ -81,6 +83,18 @@ impl History {
     /// The entries in order.
     pub fn entries(&self) -> Vec<HistoryEntry> {
         decode(&self.bytes)
+    }
+}
+
+impl From<Bytes> for History {
+    fn from(coded: Bytes) -> Self {
+        Self::from_bytes(&coded)
+    }
+}
+
+impl From<History> for Bytes {
+    fn from(history: History) -> Self {
+        history.bytes.into()
     }
 }
 

@@ -58,6 +58,18 @@ impl AddAssign<&Counters> for Counters {
     }
 }
 
+/// Identity of the record before a position: a checkpoint names it, so that a reader notices that
+/// it was given another log (design.md §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastRecord {
+    /// Its offset.
+    pub offset: Offset,
+    /// Its event id; `None` when it was malformed.
+    pub event_id: Option<EventId>,
+    /// CRC32C of its value as computed by the reader.
+    pub crc32c: u32,
+}
+
 /// Whether a record is the next one to fold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
@@ -94,6 +106,8 @@ pub struct PartitionState {
     pub owner: Option<Owner>,
     /// What became of the records since offset 0; not hashed.
     pub counters: Counters,
+    /// Last record folded, as its reader noted it; not hashed.
+    pub last: Option<LastRecord>,
     /// Open tasks.
     pub tasks: TaskTable,
 }
@@ -119,6 +133,7 @@ impl PartitionState {
             paused_queues: BTreeSet::new(),
             owner: None,
             counters: Counters::default(),
+            last: None,
             tasks: TaskTable::default(),
         }
     }

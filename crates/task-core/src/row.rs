@@ -30,7 +30,7 @@ pub struct Plan {
 }
 
 /// Row fields of one open task. Times are Unix ms by the writer of the event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// What TaskCreated said.
     pub created: Arc<TaskCreated>,

@@ -1,0 +1,6 @@
+//! The coordinator: owner of partitions (who runs what?) and edge of the suite.
+//!
+//! [`owner`] holds the law of design.md §4 as a state machine without I/O and the shell that
+//! connects it to the ports.
+
+pub mod owner;

@@ -1,0 +1,136 @@
+//! Whatever concerns a task that is not open: owed rows first, then the row (design.md §4.8).
+
+use snapshot_store::{SnapshotRow, StoreError};
+use task_core::Closed;
+use task_core::decide::{self, Draft, Refusal};
+use task_events::TaskId;
+
+use super::asking::Call;
+use super::work::Job;
+use super::{Alarm, Answer, Command, Effect, Now, Owner, Phase, TaskSeen, Ticket, Why};
+
+/// How long rows are kept, ms (design.md §7: 30 days).
+const ROW_TTL_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+
+impl Owner {
+    /// A command about a task that may be open or closed.
+    pub(super) fn about_task(&mut self, now: Now, job: Job, task: TaskId) {
+        if task.partition() != self.partition() {
+            return self.reply(job.token, Answer::NotFound);
+        }
+        let reads = matches!(job.command, Command::Get { .. });
+        // One closed-task command per task in flight: two replays must not both rest on one row.
+        if !reads && self.rules.one_closed_command && self.wait_for(task, &job) {
+            return;
+        }
+        if let Some(slot) = self.fold.tasks.get(task) {
+            let answer = match (&job.command, slot.row.clone()) {
+                (Command::Get { .. }, Some(row)) => Answer::Task(Box::new(TaskSeen {
+                    row: SnapshotRow { core: slot.core, row, closed_at: None },
+                    as_of: self.as_of(),
+                })),
+                _ => Answer::TaskOpen { state: slot.core.state, run_no: slot.core.run_no },
+            };
+            return self.answer_from_memory(now, job, answer);
+        }
+        if self.rules.owed_first
+            && let Some(closed) = self.owed.closed(task).cloned()
+        {
+            return self.about_closed(now, job, task, Some(&closed));
+        }
+        let ticket = self.ticket(Call::Row(job));
+        self.out.push(Effect::ReadRow(ticket, task));
+    }
+
+    /// A closed task's row was read.
+    pub(super) fn row_read(&mut self, now: Now, ticket: Ticket, answer: Result<Option<SnapshotRow>, StoreError>) {
+        let Some(Call::Row(job)) = self.calls.remove(&ticket) else { return };
+        let task = match &job.command {
+            Command::Cancel { task, .. }
+            | Command::Replay { task, .. }
+            | Command::Review { task, .. }
+            | Command::Get { task } => Some(*task),
+            Command::Report(report) => report.attempt.execution_id.parts().map(|(task, _)| task),
+            Command::Create(_) | Command::Poll(_) | Command::Heartbeat(_) | Command::Queue { .. } => None,
+        };
+        let Some(task) = task else { return };
+        if self.phase != Phase::Owning {
+            return self.reply(job.token, Answer::Unavailable(Why::NotOwner));
+        }
+        // While the row was read the task may have been opened, closed or asked about again.
+        let moved = self.fold.tasks.get(task).is_some()
+            || self.rules.one_closed_command && self.flight.is_busy(task)
+            || self.rules.owed_first && self.owed.closed(task).is_some();
+        if moved {
+            return self.run(now, job);
+        }
+        match answer {
+            Err(_) => {
+                self.alarm(Alarm::StoreUnavailable);
+                self.reply(job.token, Answer::Unavailable(Why::StoreUnavailable));
+            }
+            Ok(row) => {
+                let closed = row
+                    .filter(|row| row.core.state.is_terminal())
+                    .and_then(|row| Some(Closed { core: row.core, row: row.row, closed_at_offset: row.closed_at? }));
+                self.about_closed(now, job, task, closed.as_ref());
+            }
+        }
+    }
+
+    fn about_closed(&mut self, now: Now, job: Job, task: TaskId, closed: Option<&Closed>) {
+        if matches!(job.command, Command::Report(_)) {
+            return self.report_closed(now, job, task, closed);
+        }
+        let Some(closed) = closed else {
+            let young = task.unix_ms().saturating_add(ROW_TTL_MS) > self.clock.broker_ms(now);
+            let answer = if young || task > self.fold.highest { Answer::NotFound } else { Answer::Gone };
+            return self.answer_from_memory(now, job, answer);
+        };
+        let drafts: Result<(Draft, Answer), Refusal> = match &job.command {
+            Command::Replay { ask, .. } => {
+                let left = self.lease_left(now, closed);
+                decide::replay(closed, ask.clone(), left)
+                    .map(|d| (d.run_no, d))
+                    .map(|(run_no, d)| (d, Answer::Replayed { run_no }))
+            }
+            Command::Review { run_no, outcome, actor, note, .. } => {
+                decide::review(closed, *run_no, *outcome, actor.clone(), note.clone()).map(|d| (d, Answer::Reviewed))
+            }
+            Command::Get { .. } => {
+                let row = SnapshotRow {
+                    core: closed.core,
+                    row: closed.row.clone(),
+                    closed_at: Some(closed.closed_at_offset),
+                };
+                let seen = TaskSeen { row, as_of: self.as_of() };
+                return self.answer_from_memory(now, job, Answer::Task(Box::new(seen)));
+            }
+            Command::Cancel { .. } => {
+                let answer = Answer::TaskClosed { state: closed.core.state, run_no: closed.core.run_no };
+                return self.answer_from_memory(now, job, answer);
+            }
+            Command::Create(_)
+            | Command::Poll(_)
+            | Command::Heartbeat(_)
+            | Command::Report(_)
+            | Command::Queue { .. } => {
+                return;
+            }
+        };
+        match drafts {
+            Ok((draft, answer)) => self.append_for(now, job, vec![draft], answer),
+            Err(refusal) => self.answer_from_memory(now, job, Answer::Refused(refusal)),
+        }
+    }
+
+    // What is left of a closed attempt's lease, by this owner's clock alone: from its own read-back
+    // of the close, or else from its own claim.
+    fn lease_left(&self, now: Now, closed: &Closed) -> u64 {
+        let until = match self.holds.get(&closed.core.id) {
+            Some(until) => *until,
+            None => self.claimed_ms.saturating_add(closed.row.lease_left_ms),
+        };
+        until.saturating_sub(now.boot_ms).min(closed.row.lease_left_ms)
+    }
+}

@@ -1,0 +1,129 @@
+//! How the edge speaks to an owner, and how a test really stops one.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::Stream as _;
+use futures::channel::{mpsc, oneshot};
+use parking_lot::{Condvar, Mutex};
+
+use super::{Answer, Command, Token, Why};
+
+pub(super) enum Message {
+    Ask(Token, Box<Command>, oneshot::Sender<Answer>),
+    Forget(Token),
+    Drain(Duration),
+    Lost,
+}
+
+/// Where an owner hears from its edge.
+pub struct Inbox {
+    messages: mpsc::UnboundedReceiver<Message>,
+    held: VecDeque<Message>,
+}
+
+/// The edge's side. Cheap to clone.
+#[derive(Clone)]
+pub struct OwnerHandle {
+    messages: mpsc::UnboundedSender<Message>,
+    tokens: Arc<AtomicU64>,
+}
+
+/// A pair of both sides.
+pub fn inbox() -> (OwnerHandle, Inbox) {
+    let (sender, receiver) = mpsc::unbounded();
+    let handle = OwnerHandle { messages: sender, tokens: Arc::default() };
+    (handle, Inbox { messages: receiver, held: VecDeque::new() })
+}
+
+impl Inbox {
+    pub(super) fn poll_control(&mut self, cx: &mut Context<'_>) -> Poll<Option<Message>> {
+        match self.held.pop_front() {
+            Some(message) => Poll::Ready(Some(message)),
+            None => Pin::new(&mut self.messages).poll_next(cx),
+        }
+    }
+
+    // While loading there is nothing to decide: everything but the end is kept for later.
+    pub(super) fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match Pin::new(&mut self.messages).poll_next(cx) {
+                Poll::Ready(Some(Message::Lost | Message::Drain(_)) | None) => return Poll::Ready(()),
+                Poll::Ready(Some(message)) => self.held.push_back(message),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+impl OwnerHandle {
+    /// Asks the owner. Dropping the future tells it that nobody waits any more; what was appended
+    /// stays appended. An owner that is gone answers `Unavailable`.
+    pub async fn ask(&self, command: Command) -> Answer {
+        let token = Token(self.tokens.fetch_add(1, Ordering::Relaxed) + 1);
+        let (reply, answer) = oneshot::channel();
+        if self.messages.unbounded_send(Message::Ask(token, Box::new(command), reply)).is_err() {
+            return Answer::Unavailable(Why::NotOwner);
+        }
+        let mut guard = Forget { token, messages: Some(&self.messages) };
+        let answer = answer.await;
+        guard.messages = None;
+        // The owner is gone without an answer: whether a record of it is in the log is unknown.
+        answer.unwrap_or(Answer::OutcomeUnknown { task_id: None })
+    }
+
+    /// Asks it to hand the partition over within this time.
+    pub fn drain(&self, within: Duration) {
+        let _ = self.messages.unbounded_send(Message::Drain(within));
+    }
+
+    /// Tells it that the partition is somebody else's.
+    pub fn lost(&self) {
+        let _ = self.messages.unbounded_send(Message::Lost);
+    }
+}
+
+struct Forget<'a> {
+    token: Token,
+    messages: Option<&'a mpsc::UnboundedSender<Message>>,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        if let Some(messages) = self.messages {
+            let _ = messages.unbounded_send(Message::Forget(self.token));
+        }
+    }
+}
+
+/// Stops the threads of an owner where they stand, as SIGSTOP would stop its process: for tests
+/// that run two coordinators in one process, each on its own runtime.
+#[derive(Clone, Default)]
+pub struct Freeze {
+    gate: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl Freeze {
+    /// From now on every thread that comes by stops.
+    pub fn freeze(&self) {
+        *self.gate.0.lock() = true;
+    }
+
+    /// Lets them go on.
+    pub fn thaw(&self) {
+        *self.gate.0.lock() = false;
+        self.gate.1.notify_all();
+    }
+
+    /// Blocks the calling thread while frozen.
+    pub fn hold_here(&self) {
+        let mut frozen = self.gate.0.lock();
+        while *frozen {
+            self.gate.1.wait(&mut frozen);
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! What goes into the owner and what comes out: commands and answers, inputs and effects, all data.
+
+use std::time::Duration;
+
+use assignment_lock::{Holder, Lock, LockUnavailable, ServerState};
+use bytes::Bytes;
+use event_log::{AppendOutcome, OutRecord, RawRecord};
+use snapshot_store::{KeyRow, PayloadItem, RowWrite, SnapshotRow, StoreError};
+use task_core::decide::{NewTask, Refusal, Replay};
+use task_events::{Offset, ReviewOutcome, RuleVersion, RunNo, Sha256Hash, TaskId, TaskState, Text};
+use worker_protocol::{Heartbeat, HeartbeatAnswer, Poll, PollAnswer, Report, ReportAnswer};
+
+use super::checkpointing::Checkpoint;
+
+/// Where an answer goes; chosen by the caller, unique while it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub u64);
+
+/// An outstanding port call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// Both clocks of the process at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// CLOCK_BOOTTIME, ms: for every duration.
+    pub boot_ms: u64,
+    /// Wall clock, Unix ms: for what is written into events, never for a timer.
+    pub wall_ms: i64,
+}
+
+/// Idempotency key of a create.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// SHA-256 over client, 0x00 and key.
+    pub key_hash: Sha256Hash,
+    /// SHA-256 over the request.
+    pub request_hash: Sha256Hash,
+}
+
+/// A task to create.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateTask {
+    /// Validated content.
+    pub task: NewTask,
+    /// Its key, if the caller gave one.
+    pub key: Option<Key>,
+    /// Inline payload, stored before the event that names its hash.
+    pub payload: Option<Bytes>,
+}
+
+/// What the owner can be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Create a task in this partition.
+    Create(Box<CreateTask>),
+    /// Work for a worker.
+    Poll(Poll),
+    /// A sign of life.
+    Heartbeat(Heartbeat),
+    /// A report.
+    Report(Report),
+    /// Cancel a task.
+    Cancel {
+        /// Task.
+        task: TaskId,
+        /// Who asks.
+        actor: Text,
+        /// Why.
+        reason: Text,
+    },
+    /// Open a closed task again.
+    Replay {
+        /// Task.
+        task: TaskId,
+        /// What is asked.
+        ask: Replay,
+    },
+    /// A decision about a closed task.
+    Review {
+        /// Task.
+        task: TaskId,
+        /// Run that was seen.
+        run_no: RunNo,
+        /// Decision.
+        outcome: ReviewOutcome,
+        /// Who decided.
+        actor: Text,
+        /// Free text.
+        note: Text,
+    },
+    /// Read a task.
+    Get {
+        /// Task.
+        task: TaskId,
+    },
+    /// Pause or resume a queue in this partition.
+    Queue {
+        /// Queue.
+        queue: Text,
+        /// Pause, else resume.
+        pause: bool,
+        /// Who asks.
+        actor: Text,
+        /// Why.
+        reason: Text,
+    },
+}
+
+/// Why nobody can answer now; nothing was written, asking again is safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// Not (or no longer) the owner, or not proven to be.
+    NotOwner,
+    /// Rows owed to the store are half of their limit.
+    StoreBehind,
+    /// The store does not answer.
+    StoreUnavailable,
+    /// Clocks disagree.
+    ClockUnsettled,
+    /// Too many records in flight.
+    InFlightFull,
+    /// The log takes no records.
+    LogUnavailable,
+    /// The owner is handing over.
+    Draining,
+}
+
+/// A task as [`Command::Get`] shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskSeen {
+    /// Row, open or closed.
+    pub row: SnapshotRow,
+    /// Next offset to fold when it was read.
+    pub as_of: Offset,
+}
+
+/// What the owner answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// 201.
+    Created {
+        /// Task.
+        task_id: TaskId,
+        /// Creation time, Unix ms.
+        created_at: i64,
+    },
+    /// 200: the key's first task.
+    Duplicate {
+        /// Task.
+        task_id: TaskId,
+    },
+    /// 409: the key is another request's.
+    KeyConflict {
+        /// The key's first task.
+        task_id: TaskId,
+    },
+    /// 429.
+    BacklogFull {
+        /// Limit of open tasks per creator and partition.
+        limit: usize,
+    },
+    /// To a poll.
+    Poll(PollAnswer),
+    /// To a heartbeat.
+    Heartbeat(HeartbeatAnswer),
+    /// To a report.
+    Report(ReportAnswer),
+    /// The cancel request is on record.
+    CancelAccepted,
+    /// A new run is open.
+    Replayed {
+        /// Its number.
+        run_no: RunNo,
+    },
+    /// The decision is on record.
+    Reviewed,
+    /// The queue's state is on record.
+    QueueChanged,
+    /// A task.
+    Task(Box<TaskSeen>),
+    /// 409: the task is closed.
+    TaskClosed {
+        /// Its state.
+        state: TaskState,
+        /// Its last run.
+        run_no: RunNo,
+    },
+    /// 409: the task is open.
+    TaskOpen {
+        /// Its state.
+        state: TaskState,
+        /// Its run.
+        run_no: RunNo,
+    },
+    /// 404.
+    NotFound,
+    /// 410: older than rows are kept.
+    Gone,
+    /// 409 or 422.
+    Refused(Refusal),
+    /// 503.
+    Unavailable(Why),
+    /// 504: final at the next claim; never "failed".
+    OutcomeUnknown {
+        /// The id the owner minted, for an unkeyed create.
+        task_id: Option<TaskId>,
+    },
+}
+
+/// What happens to the owner.
+#[derive(Debug)]
+pub enum Input {
+    /// Records were read.
+    Records(Vec<RawRecord>),
+    /// An append is settled.
+    Appended(Ticket, AppendOutcome),
+    /// Locks were asked for.
+    LocksTaken(Ticket, Result<(), LockUnavailable>),
+    /// The lock server was asked who it is.
+    LockServer(Result<ServerState, LockUnavailable>),
+    /// Rows were written.
+    RowsWritten(Ticket, Result<(), StoreError>),
+    /// A snapshot row was read.
+    RowRead(Ticket, Result<Option<SnapshotRow>, StoreError>),
+    /// A key row was read.
+    KeyRead(Ticket, Result<Option<KeyRow>, StoreError>),
+    /// A payload was stored.
+    PayloadStored(Ticket, Result<(), StoreError>),
+    /// A request.
+    Command(Token, Command),
+    /// Nobody waits for this answer any more.
+    Forget(Token),
+    /// Time passed.
+    Tick,
+    /// The partition is being taken away: settle within the time and say [`Effect::Drained`].
+    Drain(Duration),
+}
+
+/// What the shell has to do; only while it owns the partition does anything come out.
+#[derive(Debug)]
+pub enum Effect {
+    /// Append a batch.
+    Append(Ticket, Vec<OutRecord>),
+    /// Take locks; a hand-out waits for the answer.
+    TakeLocks(Ticket, Vec<Lock>),
+    /// Renew locks; nothing waits.
+    RenewLocks(Vec<Lock>),
+    /// Release locks; nothing waits.
+    ReleaseLocks(Vec<(TaskId, Holder)>),
+    /// Ask the lock server who it is.
+    AskLockServer,
+    /// Write rows.
+    WriteRows(Ticket, Vec<RowWrite>),
+    /// Read a snapshot row.
+    ReadRow(Ticket, TaskId),
+    /// Read a key row.
+    ReadKey(Ticket, Sha256Hash),
+    /// Store a payload.
+    StorePayload(Ticket, TaskId, PayloadItem, Bytes),
+    /// Remember that all rows owed below the offset are acknowledged.
+    PutAcked(Offset),
+    /// Write and publish a checkpoint; nothing waits.
+    Publish(Box<Checkpoint>),
+    /// Answer a request.
+    Reply(Token, Answer),
+    /// Tell people.
+    Alarm(Alarm),
+    /// The hand-over is done.
+    Drained,
+    /// This reader must not go on.
+    Stop(Stop),
+}
+
+/// Something people should see; counted by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Alarm {
+    /// Another incarnation owns the partition.
+    Superseded,
+    /// The outcome of an append is unknown; the partition is claimed again.
+    OutcomeUnknown,
+    /// A task's records were rejected three times for one reason.
+    RejectedRepeatedly(TaskId, task_core::Reason),
+    /// Clocks disagree by this many ms; creates are stopped.
+    ClockUnsettled(i64),
+    /// The lock server is away.
+    LockUnavailable,
+    /// The store is away.
+    StoreUnavailable,
+    /// A malformed record.
+    Quarantined(Offset, task_events::Malformed),
+    /// Two results for one attempt.
+    ResultConflict(TaskId),
+}
+
+impl Alarm {
+    /// Name it is counted by.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Superseded => "superseded",
+            Self::OutcomeUnknown => "outcome_unknown",
+            Self::RejectedRepeatedly(..) => "rejected_repeatedly",
+            Self::ClockUnsettled(_) => "clock_unsettled",
+            Self::LockUnavailable => "lock_unavailable",
+            Self::StoreUnavailable => "store_unavailable",
+            Self::Quarantined(..) => "quarantined",
+            Self::ResultConflict(_) => "result_conflict",
+        }
+    }
+}
+
+/// Why a reader stops.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Stop {
+    /// It does not know the rules that are active from here on.
+    #[error(
+        "rules {version} were activated at offset {offset}, this binary knows rules up to {known}: \
+         install a release that knows them and start it again"
+    )]
+    UnknownRules {
+        /// Activated.
+        version: RuleVersion,
+        /// Where.
+        offset: Offset,
+        /// Newest known.
+        known: RuleVersion,
+    },
+    /// Records are missing.
+    #[error("offset {found} follows {expected}: records are missing, the log or its reader is broken")]
+    Gap {
+        /// Next offset to fold.
+        expected: Offset,
+        /// Offset that came.
+        found: Offset,
+    },
+}

@@ -1,0 +1,391 @@
+//! The thin shell around [`Owner`]: carries inputs and effects between it and the ports.
+//!
+//! One future per owned partition, without spawning, so that a simulator can run it on one thread
+//! and crash it at any await by dropping it.
+
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use assignment_lock::AssignmentLock;
+use event_log::{EventLog, LogError, Tail};
+use futures::channel::oneshot;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, Stream as _};
+use hashbrown::HashMap;
+use service_kit::{Clock, Metrics, fail_point};
+use snapshot_store::{CheckpointName, SnapshotStore, StoreError};
+use task_events::PartitionId;
+
+use super::inbox::{Freeze, Inbox, Message};
+use super::loading::{LoadError, load_start};
+use super::{Answer, Checkpoint, Effect, Identity, Input, Now, Owner, OwnerConfig, OwnerRules, Stop, Token};
+
+/// The ports of an owner.
+#[derive(Clone)]
+pub struct Ports<L, S, K, C> {
+    /// Topic.
+    pub log: L,
+    /// Snapshot track.
+    pub store: S,
+    /// Locks.
+    pub lock: K,
+    /// Clocks.
+    pub clock: C,
+}
+
+/// What a partition's owner is started with.
+pub struct Setup {
+    /// Partition.
+    pub partition: PartitionId,
+    /// Settings, validated.
+    pub cfg: OwnerConfig,
+    /// [`OwnerRules::STANDARD`] outside simulations.
+    pub rules: OwnerRules,
+    /// Rules of the fold: standard outside simulations.
+    pub fold_rules: &'static task_core::Rules,
+    /// Who this process is.
+    pub identity: Identity,
+    /// Number of this start within the process, from 1.
+    pub number: u64,
+    /// Random number.
+    pub random: u64,
+    /// Counters and alarms.
+    pub metrics: Metrics,
+    /// Where a test may stop this owner's thread.
+    pub freeze: Freeze,
+}
+
+/// How an owner ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything settled and handed over.
+    Drained,
+    /// The partition is somebody else's.
+    Lost,
+    /// The reader must not go on: leave the group.
+    Stopped(Stop),
+    /// The log or the checkpoints cannot be read.
+    Unreadable(String),
+}
+
+type Call = BoxFuture<'static, Option<Input>>;
+
+struct Shell<L: EventLog, S, K, C> {
+    ports: Ports<L, S, K, C>,
+    partition: PartitionId,
+    owner: Owner,
+    calls: FuturesUnordered<Call>,
+    replies: HashMap<Token, oneshot::Sender<Answer>, foldhash::fast::FixedState>,
+    metrics: Metrics,
+    freeze: Freeze,
+}
+
+/// Owns a partition until it is drained, lost or stopped. Never returns while it may still decide.
+pub async fn run_partition<L, S, K, C>(ports: Ports<L, S, K, C>, setup: Setup, mut inbox: Inbox) -> Exit
+where
+    L: EventLog,
+    S: SnapshotStore,
+    K: AssignmentLock,
+    C: Clock,
+{
+    let partition = setup.partition;
+    let start = {
+        let loading = load_start(&ports, &setup);
+        match until_lost(loading, &mut inbox).await {
+            None => return Exit::Lost,
+            Some(Ok(start)) => start,
+            Some(Err(LoadError::Unreadable(why))) => return Exit::Unreadable(why),
+        }
+    };
+    let from = start.fold.next_offset;
+    let owner = Owner::new(setup.cfg, setup.rules, setup.identity, start);
+    let shell = Shell {
+        ports,
+        partition,
+        owner,
+        calls: FuturesUnordered::new(),
+        replies: HashMap::default(),
+        metrics: setup.metrics,
+        freeze: setup.freeze,
+    };
+    let tail = match open_tail(&shell.ports, partition, from).await {
+        Ok(tail) => tail,
+        Err(why) => return Exit::Unreadable(why.to_string()),
+    };
+    shell.run(tail, inbox).await
+}
+
+enum Event<T> {
+    Input(Input),
+    Ask(Token, Box<super::Command>, oneshot::Sender<Answer>),
+    Tail(T, Result<Vec<event_log::RawRecord>, LogError>),
+    Lost,
+    Nothing,
+}
+
+impl<L, S, K, C> Shell<L, S, K, C>
+where
+    L: EventLog,
+    S: SnapshotStore,
+    K: AssignmentLock,
+    C: Clock,
+{
+    async fn run(mut self, tail: L::Tail, mut inbox: Inbox) -> Exit {
+        let mut reading = read(tail);
+        let mut wake = self.owner.next_wake(self.now());
+        let mut sleep = self.ports.clock.sleep_until(wake).boxed();
+        loop {
+            self.freeze.hold_here();
+            let next = self.owner.next_wake(self.now());
+            if next < wake || wake <= self.ports.clock.boot_ms() {
+                wake = next;
+                sleep = self.ports.clock.sleep_until(wake).boxed();
+            }
+            let event = next_event(&mut inbox, &mut self.calls, &mut reading, &mut sleep).await;
+            // A thread that was stopped inside the wait must not act on what it held before.
+            self.freeze.hold_here();
+            let effects = match event {
+                Event::Lost => return Exit::Lost,
+                Event::Nothing => continue,
+                Event::Input(input) => self.owner.handle(self.now(), input),
+                Event::Ask(token, command, reply) => {
+                    self.replies.insert(token, reply);
+                    self.owner.handle(self.now(), Input::Command(token, *command))
+                }
+                Event::Tail(tail, Ok(records)) => {
+                    reading = read(tail);
+                    self.owner.handle(self.now(), Input::Records(records))
+                }
+                Event::Tail(_, Err(LogError::Unavailable(_))) => {
+                    let from = self.owner.fold().next_offset;
+                    let ports = self.ports.clone();
+                    reading = reopen(ports, self.partition, from);
+                    continue;
+                }
+                Event::Tail(_, Err(why)) => return Exit::Unreadable(why.to_string()),
+            };
+            if let Some(exit) = self.carry_out(effects) {
+                return exit;
+            }
+        }
+    }
+
+    fn now(&self) -> Now {
+        Now { boot_ms: self.ports.clock.boot_ms(), wall_ms: self.ports.clock.wall_ms() }
+    }
+
+    fn carry_out(&mut self, effects: Vec<Effect>) -> Option<Exit> {
+        let mut exit = None;
+        for effect in effects {
+            match effect {
+                Effect::Append(ticket, batch) => {
+                    fail_point!("owner::before_append");
+                    let append = self.ports.log.append(self.partition, batch);
+                    self.call(async move {
+                        let outcome = append.await;
+                        fail_point!("owner::after_append");
+                        Some(Input::Appended(ticket, outcome))
+                    });
+                }
+                Effect::TakeLocks(ticket, locks) => {
+                    let take = self.ports.lock.take(locks);
+                    let metrics = self.metrics.clone();
+                    self.call(async move {
+                        let answer = take.await;
+                        fail_point!("owner::after_lock");
+                        let answer = answer.map(|taken| {
+                            let replaced = taken.iter().filter(|t| **t == assignment_lock::Taken::Replaced).count();
+                            metrics.counter("lock_replaced").add(replaced as u64);
+                        });
+                        Some(Input::LocksTaken(ticket, answer))
+                    });
+                }
+                Effect::RenewLocks(locks) => {
+                    let renew = self.ports.lock.renew(locks);
+                    self.call(renew.map(|_| None));
+                }
+                Effect::ReleaseLocks(locks) => {
+                    let release = self.ports.lock.release(locks);
+                    self.call(release.map(|_| None));
+                }
+                Effect::AskLockServer => {
+                    let ask = self.ports.lock.server();
+                    self.call(ask.map(|answer| Some(Input::LockServer(answer))));
+                }
+                Effect::WriteRows(ticket, rows) => {
+                    fail_point!("owner::before_rows");
+                    let write = self.ports.store.write(self.partition, rows);
+                    self.call(write.map(move |answer| Some(Input::RowsWritten(ticket, answer))));
+                }
+                Effect::ReadRow(ticket, task) => {
+                    let read = self.ports.store.snapshots(vec![task]);
+                    self.call(read.map(move |answer| {
+                        let row = answer.map(|rows| rows.into_iter().next().flatten());
+                        Some(Input::RowRead(ticket, row))
+                    }));
+                }
+                Effect::ReadKey(ticket, key) => {
+                    let read = self.ports.store.key(key);
+                    self.call(read.map(move |answer| Some(Input::KeyRead(ticket, answer))));
+                }
+                Effect::StorePayload(ticket, task, item, bytes) => {
+                    let put = self.ports.store.put_payload(task, item, bytes);
+                    self.call(put.map(move |answer| Some(Input::PayloadStored(ticket, answer))));
+                }
+                Effect::PutAcked(offset) => {
+                    let put = self.ports.store.put_acked(self.partition, offset);
+                    self.call(put.map(|_| None));
+                }
+                Effect::Publish(checkpoint) => {
+                    let store = self.ports.store.clone();
+                    let metrics = self.metrics.clone();
+                    let partition = self.partition;
+                    self.call(async move {
+                        match publish(&store, partition, *checkpoint).await {
+                            Ok(()) => metrics.counter("checkpoints_published").add(1),
+                            Err(_) => metrics.counter("checkpoints_failed").add(1),
+                        }
+                        None
+                    });
+                }
+                Effect::Reply(token, answer) => {
+                    fail_point!("owner::before_reply");
+                    if let Some(reply) = self.replies.remove(&token) {
+                        // An error means that nobody waits any more.
+                        let _ = reply.send(answer);
+                    }
+                }
+                Effect::Alarm(alarm) => self.metrics.alarm(alarm.name(), format!("{alarm:?}")),
+                Effect::Drained => exit = Some(Exit::Drained),
+                Effect::Stop(stop) => {
+                    self.metrics.alarm("reader_stopped", stop.to_string());
+                    return Some(Exit::Stopped(stop));
+                }
+            }
+        }
+        exit
+    }
+
+    fn call(&self, call: impl Future<Output = Option<Input>> + Send + 'static) {
+        self.calls.push(call.boxed());
+    }
+}
+
+// Fixed order, so that a run depends on nothing but its inputs: what is already decided comes
+// before new questions.
+async fn next_event<T>(
+    inbox: &mut Inbox,
+    calls: &mut FuturesUnordered<Call>,
+    reading: &mut Reading<T>,
+    sleep: &mut BoxFuture<'static, ()>,
+) -> Event<T> {
+    futures::future::poll_fn(|cx| {
+        if let Poll::Ready(message) = inbox.poll_control(cx) {
+            return Poll::Ready(match message {
+                Some(Message::Drain(within)) => Event::Input(Input::Drain(within)),
+                Some(Message::Lost) | None => Event::Lost,
+                Some(Message::Ask(token, command, reply)) => Event::Ask(token, command, reply),
+                Some(Message::Forget(token)) => Event::Input(Input::Forget(token)),
+            });
+        }
+        if let Poll::Ready(Some(input)) = Pin::new(&mut *calls).poll_next(cx) {
+            return Poll::Ready(input.map_or(Event::Nothing, Event::Input));
+        }
+        if let Poll::Ready((tail, records)) = reading.poll_unpin(cx) {
+            return Poll::Ready(Event::Tail(tail, records));
+        }
+        if sleep.poll_unpin(cx).is_ready() {
+            return Poll::Ready(Event::Input(Input::Tick));
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+type Reading<T> = BoxFuture<'static, (T, Result<Vec<event_log::RawRecord>, LogError>)>;
+
+fn read<T: Tail>(mut tail: T) -> Reading<T> {
+    async move {
+        let records = tail.next().await;
+        (tail, records)
+    }
+    .boxed()
+}
+
+fn reopen<L, S, K, C>(ports: Ports<L, S, K, C>, partition: PartitionId, from: task_events::Offset) -> Reading<L::Tail>
+where
+    L: EventLog,
+    S: SnapshotStore,
+    K: AssignmentLock,
+    C: Clock,
+{
+    async move {
+        loop {
+            let again = ports.clock.boot_ms() + 100;
+            ports.clock.sleep_until(again).await;
+            if let Ok(tail) = ports.log.tail(partition, from).await {
+                return read(tail).await;
+            }
+        }
+    }
+    .boxed()
+}
+
+async fn open_tail<L, S, K, C>(
+    ports: &Ports<L, S, K, C>,
+    partition: PartitionId,
+    from: task_events::Offset,
+) -> Result<L::Tail, LogError>
+where
+    L: EventLog,
+    S: SnapshotStore,
+    K: AssignmentLock,
+    C: Clock,
+{
+    loop {
+        match ports.log.tail(partition, from).await {
+            Err(LogError::Unavailable(_)) => {
+                let again = ports.clock.boot_ms() + 100;
+                ports.clock.sleep_until(again).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+async fn until_lost<T>(work: impl Future<Output = T> + Send, inbox: &mut Inbox) -> Option<T> {
+    let mut work = std::pin::pin!(work);
+    futures::future::poll_fn(|cx| {
+        if inbox.poll_lost(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        work.as_mut().poll(cx).map(Some)
+    })
+    .await
+}
+
+async fn publish<S: SnapshotStore>(
+    store: &S,
+    partition: PartitionId,
+    checkpoint: Checkpoint,
+) -> Result<(), StoreError> {
+    let parts = checkpoint.state.parts();
+    for (hash, bytes) in parts.chunks {
+        fail_point!("owner::before_chunk");
+        store.put_chunk(hash, bytes).await?;
+    }
+    fail_point!("owner::before_manifest");
+    let name = CheckpointName {
+        partition,
+        offset: checkpoint.state.offset(),
+        epoch: checkpoint.epoch,
+        rule_version: checkpoint.rule_version,
+        state_hash: checkpoint.state_hash,
+    };
+    store.publish(name, parts.manifest).await
+}
+
+/// Time a clean hand-over may take (design.md §11: < 1 s).
+pub const HAND_OVER: Duration = Duration::from_secs(1);
