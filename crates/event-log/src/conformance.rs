@@ -5,6 +5,7 @@
 //! Cases wait for conditions with a deadline and never for time to pass.
 
 pub mod append;
+pub mod broker;
 pub mod groups;
 pub mod reads;
 

@@ -7,6 +7,8 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod embedded;
+#[cfg(feature = "conformance")]
+pub mod fault_proxy;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod port;

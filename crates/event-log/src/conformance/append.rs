@@ -129,7 +129,7 @@ pub async fn unknown_outcome_is_never_sent_again<H: Harness>() {
         // The connection may still be on its way back; each try is a new record.
         outcome = within("an answer", log.append(P, vec![record("claim again")])).await;
     }
-    let end = within("a range", log.range(P)).await.expect("range").end;
+    let end = within("a range", harness.log().range(P)).await.expect("range").end;
     let records = read(&harness.log(), P, Offset(0), end.0 as usize).await;
     let found = texts(&records);
     assert_eq!(found[0], "r0");

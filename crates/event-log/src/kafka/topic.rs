@@ -12,6 +12,9 @@ use super::context::Quiet;
 use super::convert::error_of;
 use crate::LogError;
 
+/// How soon a topic that was just created is looked at again.
+const SETTLE: Duration = Duration::from_millis(50);
+
 /// What the topic must be like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicSpec {
@@ -50,7 +53,8 @@ impl TopicSpec {
 /// Creates the topic unless it is there, then checks it.
 ///
 /// # Errors
-/// As [`check_topic`]; [`LogError::Unavailable`] also when the creation failed.
+/// As [`check_topic`]; [`LogError::Unavailable`] also when the creation failed or did not settle
+/// within [`KafkaConfig::request_timeout`].
 pub async fn ensure_topic(config: &KafkaConfig, spec: &TopicSpec) -> Result<(), LogError> {
     config.check()?;
     let admin = admin(config)?;
@@ -67,7 +71,19 @@ pub async fn ensure_topic(config: &KafkaConfig, spec: &TopicSpec) -> Result<(), 
             Err((name, code)) => return Err(LogError::Unavailable(format!("cannot create topic {name}: {code}"))),
         }
     }
-    check_topic(config, spec).await
+    // A created topic is not known everywhere at once.
+    let settled = async {
+        loop {
+            match check_topic(config, spec).await {
+                Err(LogError::Unavailable(_)) => tokio::time::sleep(SETTLE).await,
+                result => return result,
+            }
+        }
+    };
+    match tokio::time::timeout(config.request_timeout, settled).await {
+        Ok(result) => result,
+        Err(_) => check_topic(config, spec).await,
+    }
 }
 
 /// Checks the topic's settings.
@@ -85,6 +101,9 @@ pub async fn check_topic(config: &KafkaConfig, spec: &TopicSpec) -> Result<(), L
         Some(Err(code)) => return Err(LogError::Refused(format!("topic {}: {code}", config.topic))),
         None => return Err(LogError::Unavailable(format!("topic {} was not described", config.topic))),
     };
+    if resource.entries.is_empty() {
+        return Err(LogError::Unavailable(format!("topic {} is not known to the broker yet", config.topic)));
+    }
     let mut findings = setting_findings(&resource, config, spec);
     findings.extend(shape_findings(admin, config, spec).await?);
     if findings.is_empty() {
@@ -130,6 +149,9 @@ async fn shape_findings(
     let mut findings = Vec::new();
     let topic = metadata.topics().iter().find(|topic| topic.name() == config.topic);
     let partitions = topic.map_or(&[][..], |topic| topic.partitions());
+    if partitions.is_empty() || partitions.iter().any(|partition| partition.leader() < 0) {
+        return Err(LogError::Unavailable(format!("topic {} has partitions without a leader", config.topic)));
+    }
     if partitions.len() != usize::from(config.partitions) {
         findings.push(format!(
             "it has {} partitions, configured are {} (fixed for life)",

@@ -1,0 +1,64 @@
+//! A real broker for tests, started through `scripts/kafka.sh` once per test process. A test that
+//! gets none fails: it is never skipped.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::fault_proxy::FaultProxy;
+
+/// A running broker. It ends by itself when the test process does.
+pub struct Broker {
+    /// `host:port` of the ordinary listener.
+    pub bootstrap: String,
+    /// Proxy in front of the second listener, forwarding; see [`Broker::proxied_bootstrap`].
+    pub proxy: FaultProxy,
+    /// Process id of the broker, for tests that stop it for a while.
+    pub pid: u32,
+}
+
+impl Broker {
+    /// The broker of this test process; started by the first call. Blocking, about 5 s.
+    ///
+    /// # Panics
+    /// When no broker can be had; the message has what the script said.
+    pub fn shared() -> &'static Self {
+        static BROKER: OnceLock<Broker> = OnceLock::new();
+        BROKER.get_or_init(|| {
+            Self::start(&format!("test-{}", std::process::id()))
+                .unwrap_or_else(|e| panic!("no Kafka for this test: {e}"))
+        })
+    }
+
+    /// `host:port` of the proxy; the broker advertises it on this listener, so all traffic stays
+    /// on the proxy.
+    pub fn proxied_bootstrap(&self) -> String {
+        format!("127.0.0.1:{}", self.proxy.port())
+    }
+
+    fn start(name: &str) -> Result<Self, String> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/kafka.sh");
+        let proxy = FaultProxy::start().map_err(|e| format!("fault proxy: {e}"))?;
+        let output = Command::new("bash")
+            .arg(&script)
+            .args(["start", "--name", name, "--proxy-port", &proxy.port().to_string()])
+            .args(["--watch-pid", &std::process::id().to_string()])
+            .output()
+            .map_err(|e| format!("{}: {e}", script.display()))?;
+        let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        if !output.status.success() {
+            return Err(format!("{} failed: {stderr}", script.display()));
+        }
+        let field = |name: &str| {
+            let rest = stdout.split_once(&format!("\"{name}\":"))?.1.trim_start_matches('"');
+            rest.split(['"', ',', '}']).next().map(str::to_owned)
+        };
+        let missing = || format!("{} said {stdout:?}", script.display());
+        let upstream: SocketAddr = field("proxy_listener").and_then(|text| text.parse().ok()).ok_or_else(missing)?;
+        proxy.forward_to(upstream);
+        let bootstrap = field("bootstrap").ok_or_else(missing)?;
+        let pid = field("pid").and_then(|text| text.parse().ok()).ok_or_else(missing)?;
+        Ok(Self { bootstrap, proxy, pid })
+    }
+}
