@@ -70,9 +70,11 @@ class Audit:
     def record(self, record: Record, event: Event, reason: str | None) -> None:
         """Takes in one judged record, after the fold did."""
         at = At(record.offset, record.broker_ms)
-        sort, number = read_key(record.key)
-        book = None
-        if sort == "task":
+        number, book = event["task_id"], None
+        if reason == "wrong_key":
+            sort, number = read_key(record.key)
+            number = number if sort == "task" else None
+        if number is not None:
             book = self.books.get(number)
             if book is None:
                 book = self.books[number] = Book()
@@ -84,15 +86,28 @@ class Audit:
             else:
                 assert book is not None
                 self._accepted(book, at, event, kind)
-        elif reason in ("wrong_key", "wrong_partition"):
-            self.hint(1, reason, at, f"{event['kind']} with key {record.key!r}: no honest writer does that")
-        elif event["kind"] == "TaskCompleted" and book is not None:
-            body = event["body"]
-            attempts.report(self, book, at, body["execution_id"], "SUCCESS", body["result_data_hash"])
+        else:
+            self._refused(book, at, event, reason, record.key)
         if book is not None:
             book.record_history(record.offset, reason)
             if reason is None:
                 book.history_due = len(book.history)
+                book.refused = ("", 0)
+
+    def _refused(self, book: Book | None, at: At, event: Event, reason: str, key: bytes | None) -> None:
+        """A rejected record changes nothing; some are worth a look."""
+        if reason in ("wrong_key", "wrong_partition"):
+            self.hint(1, reason, at, f"{event['kind']} with key {key!r}: no honest writer does that")
+            return
+        if book is None:
+            return
+        if event["kind"] == "TaskCompleted":
+            body = event["body"]
+            attempts.report(self, book, at, body["execution_id"], "SUCCESS", body["result_data_hash"])
+        before, times = book.refused
+        book.refused = (reason, times + 1 if reason == before else 1)
+        if book.refused[1] == 3:
+            self.hint(None, "rejected_in_a_row", at, f"task {event['task_id']}: third {reason} in a row")
 
     def _control(self, at: At, event: Event) -> None:
         if event["kind"] == "OwnershipClaimed":

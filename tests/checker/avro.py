@@ -1,8 +1,9 @@
-"""Strict Avro: compiles a schema into closures that read one datum (schemas/decoding.md §3).
+"""Strict Avro: compiles a schema into functions that read one datum (schemas/decoding.md §3).
 
 A reader takes `(buf, pos)` and returns `(value, pos)`; the first rule that is broken raises `Fault`.
 `buf` ends where the datum must end. Reading past the end raises IndexError, which `read_datum` calls `truncated`;
-so no reader here may index anything but `buf` without having compared the index before.
+so no reader here may index anything but `buf` without having compared the index before. Broken UTF-8 raises
+UnicodeDecodeError, which it calls `utf8`.
 
 Values: record -> dict, enum -> symbol, fixed and bytes -> bytes, array -> list, map -> dict,
 union of null and one type -> None or the value, any other union -> (name of the branch, value).
@@ -11,6 +12,8 @@ union of null and one type -> None or the value, any other union -> (name of the
 from __future__ import annotations
 
 from typing import Any, Callable
+
+from .avro_records import generate
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 _I64_MIN, _I64_MAX = -(1 << 63), (1 << 63) - 1
@@ -76,10 +79,7 @@ def _string(buf: bytes, pos: int) -> tuple[str, int]:
     end = pos + length
     if length < 0 or end > len(buf):
         raise Fault("length")
-    try:
-        return buf[pos:end].decode("utf-8"), end
-    except UnicodeDecodeError:
-        raise Fault("utf8") from None
+    return buf[pos:end].decode("utf-8"), end
 
 
 def _null(_buf: bytes, pos: int) -> tuple[None, int]:
@@ -120,6 +120,7 @@ def _optional(inner: Reader) -> Reader:
         read_varint(buf, pos)
         raise Fault("index")
 
+    read.inner = inner  # type: ignore[attr-defined]  (for generated records, which read the branch themselves)
     return read
 
 
@@ -133,16 +134,6 @@ def _union(branches: list[tuple[str, Reader]]) -> Reader:
         name, inner = branches[index]
         value, pos = inner(buf, pos)
         return (name, value), pos
-
-    return read
-
-
-def _record(fields: list[tuple[str, Reader]]) -> Reader:
-    def read(buf: bytes, pos: int) -> tuple[dict[str, Any], int]:
-        value = {}
-        for name, inner in fields:
-            value[name], pos = inner(buf, pos)
-        return value, pos
 
     return read
 
@@ -202,33 +193,40 @@ _PRIMITIVES: dict[str, Reader] = {
 }
 
 
-def compile_reader(schema: Any, named: dict[str, Reader] | None = None) -> Reader:
-    """Reader of `schema` (parsed JSON of an .avsc). Names are looked up without their namespace."""
-    named = {} if named is None else named
-    if isinstance(schema, str):
-        return _PRIMITIVES[schema] if schema in _PRIMITIVES else named[schema]
-    if isinstance(schema, list):
-        if len(schema) == 2 and schema[0] == "null":
-            return _optional(compile_reader(schema[1], named))
-        names = [branch if isinstance(branch, str) else branch["name"] for branch in schema]
-        return _union([(name, compile_reader(branch, named)) for name, branch in zip(names, schema)])
-    kind = schema["type"]
-    if kind == "record":
-        reader = _record([(field["name"], compile_reader(field["type"], named)) for field in schema["fields"]])
-    elif kind == "enum":
-        reader = _enum(schema["symbols"])
-    elif kind == "fixed":
-        reader = _fixed(schema["size"])
-    elif kind == "array":
-        return _array(compile_reader(schema["items"], named))
-    elif kind == "map":
-        return _map(compile_reader(schema["values"], named))
-    elif kind == "long":
-        return _long(schema)
-    else:
-        return compile_reader(kind, named)
-    named[schema["name"]] = reader
-    return reader
+class Compiler:
+    """Compiles types; knows the named ones it has met. Names are looked up without their namespace."""
+
+    def __init__(self) -> None:
+        self._readers: dict[str, Reader] = dict(_PRIMITIVES)
+        self._schemas: dict[str, Any] = {}
+
+    def reader(self, schema: Any) -> Reader:
+        """Reader of `schema` (parsed JSON of an .avsc)."""
+        if isinstance(schema, str):
+            return self._readers[schema]
+        if isinstance(schema, list):
+            if len(schema) == 2 and schema[0] == "null":
+                return _optional(self.reader(schema[1]))
+            names = [branch if isinstance(branch, str) else branch["name"] for branch in schema]
+            return _union([(name, self.reader(branch)) for name, branch in zip(names, schema)])
+        kind = schema["type"]
+        if kind == "array":
+            return _array(self.reader(schema["items"]))
+        if kind == "map":
+            return _map(self.reader(schema["values"]))
+        if kind == "long":
+            return _long(schema)
+        if kind not in ("record", "enum", "fixed"):
+            return self.reader(kind)
+        reader = (_enum(schema["symbols"]) if kind == "enum" else _fixed(schema["size"]) if kind == "fixed"
+                  else self._record(schema))
+        self._readers[schema["name"]], self._schemas[schema["name"]] = reader, schema
+        return reader
+
+    def _record(self, schema: Any) -> Reader:
+        fields = [(field["name"], field["type"], self.reader(field["type"])) for field in schema["fields"]]
+        names = {"Fault": Fault, "read_varint": read_varint}
+        return generate(fields, lambda spec: self._schemas.get(spec, spec) if isinstance(spec, str) else spec, names)
 
 
 def read_datum(reader: Reader, buf: bytes, pos: int) -> Any:
@@ -237,6 +235,8 @@ def read_datum(reader: Reader, buf: bytes, pos: int) -> Any:
         value, pos = reader(buf, pos)
     except IndexError:
         raise Fault("truncated") from None
+    except UnicodeDecodeError:
+        raise Fault("utf8") from None
     if pos != len(buf):
         raise Fault("trailing")
     return value

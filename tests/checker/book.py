@@ -54,7 +54,7 @@ class Book:
     __slots__ = (
         "state", "events", "run_no", "created", "created_at", "assignments", "execution_id", "assigned", "assigned_at",
         "retry_count", "lost_count", "max_retries", "failure", "waiting_since", "not_before", "guard_ms", "closed_at",
-        "steps", "inherited", "result", "results", "reports", "releases", "marks", "notes", "run_starts", "history", "history_last",
+        "steps", "inherited", "result", "results", "reports", "releases", "marks", "notes", "run_starts", "refused", "history", "history_last",
         "history_count", "history_due",
     )
 
@@ -85,6 +85,7 @@ class Book:
         self.marks: set[tuple[str, Any, Any]] | None = None
         self.notes: list[Note] = []
         self.run_starts = 0
+        self.refused: tuple[str, int] = ("", 0)
         self.history = bytearray()
         self.history_last = 0
         self.history_count = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import sys
 from dataclasses import fields
@@ -88,6 +89,7 @@ def print_text(results: list[Result]) -> None:
 def main(argv: list[str]) -> int:
     """Checks and reports; returns the exit code."""
     arguments = parser().parse_args(argv)
+    gc.disable()  # the books are large and hold no cycles; collecting them costs a third of the time
     try:
         results = run(arguments)
     except Unreadable as error:

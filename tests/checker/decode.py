@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .avro import Fault, compile_reader, read_datum
+from .avro import Compiler, Fault, read_datum
 from .crc32c import crc32c
 
 SCHEMA_FILE = Path(__file__).resolve().parents[2] / "schemas" / "task-execution-event.avsc"
@@ -32,7 +32,7 @@ class Decoder:
 
     def __init__(self, schema_file: Path = SCHEMA_FILE) -> None:
         self.schema = json.loads(schema_file.read_text(encoding="utf-8"))
-        self.schema_ids = {1: compile_reader(self.schema)}
+        self.schema_ids = {1: Compiler().reader(self.schema)}
 
     def decode(self, headers: list[tuple[bytes, bytes | None]], value: bytes | None) -> Event | str:
         """The event (its `body` without the union), or the reason why the record is malformed."""
@@ -66,6 +66,6 @@ class Decoder:
         if branch != event["kind"]:
             return "kind_mismatch"
         event["body"] = body
-        if kind_seen != 1 or kind != branch.encode() or rule_seen != 1 or rule != b"%d" % event["rule_version"]:
+        if kind_seen != 1 or rule_seen != 1 or kind != branch.encode() or rule != b"%d" % event["rule_version"]:
             return "header_mismatch"
         return event

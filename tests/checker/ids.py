@@ -9,6 +9,9 @@ NAMESPACE = bytes.fromhex("847e2ce69aae51fd9b308d6d73129225")
 EPOCH_MS = 1_704_067_200_000
 NO_ATTEMPT = bytes(16)
 _I64_MAX = (1 << 63) - 1
+_SHA1 = hashlib.sha1
+_V5_SET = 0x5 << 76 | 0b10 << 62
+_V5_KEEP = ~(0xF << 76 | 0b11 << 62) & (1 << 128) - 1
 
 
 def partition_of(task_id: int) -> int:
@@ -30,10 +33,8 @@ def execution_id(task_id: int, exec_epoch: int) -> bytes:
 
 def name_uuid(name: str) -> bytes:
     """UUIDv5 of `name` in the namespace of the event track."""
-    digest = bytearray(hashlib.sha1(NAMESPACE + name.encode("utf-8")).digest()[:16])
-    digest[6] = digest[6] & 0x0F | 0x50
-    digest[8] = digest[8] & 0x3F | 0x80
-    return bytes(digest)
+    digest = int.from_bytes(_SHA1(NAMESPACE + name.encode("utf-8")).digest()[:16], "big")
+    return (digest & _V5_KEEP | _V5_SET).to_bytes(16, "big")
 
 
 def uuid_text(raw: bytes) -> str:

@@ -1,5 +1,6 @@
 """Damaged logs: whatever is done to a good log, an auditor with raw log and verdict file must see it."""
 
+import copy
 import unittest
 from random import Random
 
@@ -58,6 +59,20 @@ class Damages(unittest.TestCase):
         found = check(author.records(), witness_of(lines)).findings
         self.assertEqual([finding.code for finding in found.kept if not finding.hint], ["value_differs"])
 
+    def test_no_forgery_upsets_the_checker(self):
+        """Random overwritten fields with a good checksum: any outcome is fine but an exception."""
+        for seed in range(150):
+            random, (author, _) = Random(seed), every_kind()
+            for _ in range(5):
+                entry = random.choice([entry for entry in author.entries if entry.event])
+                entry.event = copy.deepcopy(entry.event)
+                if random.random() < 0.2:
+                    entry.event["kind"], entry.event["body"] = random.choice(
+                        [(e.event["kind"], copy.deepcopy(e.event["body"])) for e in author.entries if e.event])
+                _overwrite(random.choice((entry.event, entry.event["body"])), random)
+                entry.broker_ms = random.choice((entry.broker_ms, 0, -(1 << 63), (1 << 63) - 1))
+            check(author.records(), complete=True)
+
     def test_rough_damages_of_a_good_log(self):
         _rough(self, every_kind()[0].records(), None)
 
@@ -79,6 +94,22 @@ class LogsOfOthers(unittest.TestCase):
                     self.assertEqual(found.hard, 0, [f.as_text() for f in found.kept if not f.hint][:5])
                     if 20 < len(records) <= 5_000:
                         _rough(self, records, file, section.partition)
+
+
+def _overwrite(fields, random):
+    """One field, at any depth, by another value of its type."""
+    name = random.choice([name for name in fields if name != "kind"] or [""])
+    value = fields.get(name)
+    if isinstance(value, dict) and value and name != "labels":
+        _overwrite(value, random)
+    elif isinstance(value, bool):
+        fields[name] = not value
+    elif isinstance(value, int):
+        fields[name] = random.choice((0, 1, value + 1, max(value - 1, 0)))
+    elif isinstance(value, bytes) and name != "history":
+        fields[name] = bytes(len(value))
+    elif isinstance(value, list):
+        fields[name] = value * random.randrange(3)
 
 
 def _witness(file, partition):

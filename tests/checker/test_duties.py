@@ -1,0 +1,284 @@
+"""Duties of accepted records, one by one: forged or careless writers whose records the fold accepts."""
+
+import unittest
+
+from testkit.author import Author, digest, skip
+from testkit.tales import check
+from checker import ids
+
+
+class Duties(unittest.TestCase):
+    """Each test writes a short log and names the codes of its findings and hints."""
+
+    def setUp(self):
+        self.a = Author()
+        self.a.claim()
+
+    def found(self, *codes, **options):
+        result = check(self.a.records(), **options)
+        self.assertEqual(sum(result.rejected.values()), 0, result.rejected)
+        self.assertEqual(sorted(f.code for f in result.findings.kept if not f.hint), sorted(codes))
+        return {f.code for f in result.findings.kept if f.hint}
+
+    def running(self, **created):
+        task = self.a.create(**created)
+        self.a.assign(task)
+        self.a.start(task)
+        return task
+
+    def test_records_before_any_claim(self):
+        self.a = Author()
+        self.a.create()
+        self.found("no_owner")
+
+    def test_control_numbers_and_rule_version(self):
+        self.a.append(self.a.event("OwnershipRenewed", {}, run_no=1))
+        self.a.append(self.a.event("OwnershipRenewed", {}, rule_version=2))
+        self.found("control_numbers", "rule_version")
+
+    def test_trace_id(self):
+        self.a.append(self.a.event("OwnershipRenewed", {}, trace_id="4bf92f3577b34da6a3ce929d0e0e4736"))
+        self.a.append(self.a.event("OwnershipRenewed", {}, trace_id="4bf9"))
+        self.found("trace_id")
+
+    def test_claim_with_owner_seq(self):
+        self.a.epoch = 2
+        self.a.append(self.a.event("OwnershipClaimed", {"url": "", "claim_attempt": 1}, owner_seq=5))
+        self.found("claim_owner_seq")
+
+    def test_verdict_with_a_fence(self):
+        task = self.running()
+        self.a.fail(task)
+        self.a.approve(task, partition_epoch=1)
+        self.assertEqual(self.found(), {"needless_fence"})
+
+    def test_later_tries_of_a_verdict_have_good_ids(self):
+        task = self.running()
+        self.a.fail(task)
+        self.a.approve(task, tries=17)
+        self.found()
+
+    def test_seal_without_size(self):
+        self.a.append(self.a.event("LogSealed", {"note": "later"}, service="AUDIT_REPORT", event_id=b"x" * 16))
+        self.assertEqual(self.found(), {"seal_note"})
+
+    def test_started_by_another_worker(self):
+        task = self.a.create()
+        self.a.assign(task)
+        self.a.start(task, "w9")
+        self.assertEqual(self.found(), {"other_worker"})
+
+    def test_handed_out_inside_the_guard(self):
+        task = self.running()
+        self.a.lose(task, lease_left=30_000)
+        self.a.approve(task, lost=True)
+        self.a.plan(task)
+        self.a.retry(task)
+        self.a.assign(task)
+        self.assertEqual(self.found(), {"inside_guard"})
+
+    def test_no_guard_once_the_worker_reported(self):
+        task = self.running()
+        self.a.lose(task, lease_left=30_000)
+        self.a.reject_report(task, self.a.tasks[task].execution, "FAILED", None)
+        self.a.approve(task, lost=True)
+        self.a.plan(task)
+        self.a.retry(task)
+        self.a.assign(task)
+        self.assertEqual(self.found(), set())
+
+    def test_silence_never_releases_an_optimistic_start(self):
+        task = self.a.create()
+        self.a.assign(task, optimistic=True)
+        self.a.later(10_000)
+        self.a.release(task, "NOT_STARTED")
+        self.found("released_by_silence")
+
+    def test_not_started_too_early(self):
+        task = self.a.create()
+        self.a.assign(task)
+        self.a.release(task, "NOT_STARTED")
+        self.assertEqual(self.found(), {"released_early"})
+
+    def test_rejected_reports(self):
+        task = self.running()
+        execution = self.a.tasks[task].execution
+        self.a.reject_report(task, execution)
+        self.a.complete(task)
+        self.a.reject_report(task, execution, result="other")
+        hints = self.found("good_report_rejected", "rejected_report_twice")
+        self.assertEqual(hints, {"result_conflict"})
+
+    def test_a_late_success_counts_a_late_failure_does_not(self):
+        task = self.running()
+        self.a.lose(task)
+        self.a.reject_report(task, self.a.tasks[task].execution, "FAILED", None)
+        self.found()
+        other = self.running()
+        self.a.lose(other)
+        self.a.reject_report(other, self.a.tasks[other].execution, "SUCCESS")
+        self.found("good_report_rejected")
+
+    def test_summary_too_long(self):
+        task = self.running()
+        body = {"execution_id": self.a.tasks[task].execution, "category": "TRANSIENT", "summary": "x" * 257}
+        self.a.append(self.a.event("TaskFailureAnalysis", body, task_id=task))
+        self.found("summary")
+
+    def test_texts_at_their_limit_count_characters_not_bytes(self):
+        self.a.fail(self.running(), message="é" * 256)
+        self.found()
+
+    def test_annotation_that_contradicts_its_event(self):
+        task = self.running()
+        body = {"execution_id": self.a.tasks[task].execution, "category": "RESOURCE", "summary": "x"}
+        self.a.append(self.a.event("TaskFailureAnalysis", body, task_id=task))
+        self.a.fail(task)
+        self.found("annotation_content")
+
+    def test_annotations_may_stand_alone(self):
+        task = self.running()
+        body = {"execution_id": self.a.tasks[task].execution, "category": "RESOURCE", "summary": "x"}
+        self.a.append(self.a.event("TaskFailureAnalysis", body, task_id=task))
+        self.a.claim("c-2", 120)
+        self.a.fail(task)
+        self.found()
+
+    def test_no_retry_after_a_loss_in_a_step_that_must_not_run_twice(self):
+        task = self.running()
+        self.a.lose(task, step_in_progress="pay", idempotent=False)
+        self.a.approve(task, lost=True)
+        self.found("not_retryable")
+
+    def test_a_loss_elsewhere_may_be_retried(self):
+        task = self.running()
+        self.a.lose(task, step_in_progress="look", idempotent=True)
+        self.a.approve(task, lost=True)
+        self.found()
+
+    def test_backoff_that_is_not_kept(self):
+        task = self.running()
+        self.a.fail(task)
+        self.a.approve(task, backoff=30_000, not_before=None)
+        self.assertEqual(self.found(), {"backoff_unused"})
+
+    def test_timeouts_in_the_wrong_state_or_without_limit(self):
+        self.a.time_out(self.running(schedule_to_start=0), "SCHEDULE_TO_START", live=True)
+        self.found("timeout_in_state")
+        self.a.time_out(self.a.create(), "SCHEDULE_TO_START")
+        self.found("timeout_in_state", "timeout_without_limit")
+
+    def test_deadline_once_per_run(self):
+        task = self.a.create(deadline=self.a.now)
+        self.a.time_out(task, "DEADLINE")
+        self.a.approve(task)
+        self.a.plan(task)
+        self.a.retry(task)
+        self.a.time_out(task, "DEADLINE")
+        self.found("not_retryable", "timeout_twice")
+
+    def test_loss_before_the_lease_is_over(self):
+        task = self.running()
+        self.a.lose(task)
+        self.a.entries[-1].event["body"]["last_sign_of_life"] = self.a.now - 1_000
+        self.assertEqual(self.found(), {"early_loss"})
+
+    def test_overdue(self):
+        task = self.a.create()
+        self.a.overdue(task, "CREATED", "worker", waited=10_000)
+        self.a.overdue(task, "FAILED", "task-engine")
+        other = self.running()
+        self.a.fail(other)
+        self.a.overdue(other, "FAILED", "auto-replay")
+        self.assertEqual(self.found("early_overdue", "overdue_state"), {"overdue_pen"})
+
+    def test_five_releases_in_a_row_are_overdue_at_once(self):
+        task = self.a.create()
+        for _ in range(5):
+            self.a.assign(task)
+            self.a.release(task)
+        self.a.overdue(task, "CREATED", "worker", waited=0)
+        self.found()
+
+    def test_skips(self):
+        task = self.running()
+        proof = self.a.step(task, "pick")
+        self.a.fail(task)
+        self.a.approve(task, skips=(skip("pick", proof, rule=""), skip("pack", proof), skip("pick", proof, 99)), notes=False)
+        self.found("skip_rule", "skip_unproven", "skip_evidence")
+
+    def test_steps_reported_with_a_failure_are_evidence(self):
+        task = self.running()
+        self.a.step(task, "pick")
+        failure = self.a.fail(task)
+        self.a.approve(task, skips=(skip("pick", failure),))
+        self.a.plan(task, (skip("pick", failure),), (failure,))
+        self.found()
+
+    def test_policy_skip_that_is_not_in_the_verdict(self):
+        task = self.running()
+        proof = self.a.step(task, "pick")
+        self.a.fail(task)
+        body = {"skipped": skip("pick", proof)}
+        self.a.append(self.a.event("TaskSkippedByPolicy", body, task_id=task, service="TASK_ENGINE"))
+        self.a.approve(task)
+        self.found("annotation_content")
+
+    def test_resume_index(self):
+        task = self.running()
+        self.a.fail(task)
+        self.a.approve(task)
+        self.a.plan(task)
+        self.a.entries[-1].event["body"]["resume_index"] = 3
+        self.assertEqual(self.found(), {"resume_index"})
+
+    def test_replay_of_a_task_the_log_never_had(self):
+        other = self.a.create()
+        self.a.tasks[other - 1] = self.a.tasks[other]
+        self.a.replay(other - 1)
+        self.found("not_closed", "event_sequence", "run_no")
+
+    def test_carried_fields(self):
+        for field, value in (("run_no", 2), ("created_at", 1), ("handler_version", "v2"), ("worker_id", "w7"), ("retry_count", 1),
+                             ("lost_count", 1), ("result_data_hash", digest("x")), ("execution_id", bytes(16)), ("exec_epoch", 9)):
+            with self.subTest(field):
+                self.setUp()
+                task = self.running()
+                self.a.complete(task)
+                self.a.review(task, {field: value}, **({"run_no": value} if field == "run_no" else {}))
+                codes = {f.code for f in check(self.a.records()).findings.kept if not f.hint}
+                self.assertIn(f"carried_{field}", codes)
+
+    def test_carried_history(self):
+        task = self.running()
+        self.a.complete(task)
+        self.a.review(task, {"history": b"\x05\x00"})
+        self.assertEqual(self.found(), {"carried_history"})
+
+    def test_step_carried_twice(self):
+        task = self.running()
+        self.a.step(task, "pick")
+        self.a.complete(task)
+        self.a.replay(task, carry={"steps": list(self.a.tasks[task].steps.values()) * 2})
+        self.found("carried_steps")
+
+    def test_complete_logs_leave_nothing_open(self):
+        self.a.create()
+        self.a.create(not_before=self.a.now + 60_000)
+        self.assertEqual(self.found("pen_pending", complete=True), {"pen_pending"})
+
+    def test_three_rejections_in_a_row(self):
+        task = self.a.create()
+        for _ in range(4):
+            self.a.start(task, counts=False, exec_epoch=3)
+        codes = [f.code for f in check(self.a.records()).findings.kept]
+        self.assertEqual(codes, ["rejected_in_a_row"])
+
+    def test_an_accepted_execution_id_is_that_of_task_and_epoch(self):
+        task = self.a.create()
+        self.a.assign(task, execution_id=ids.execution_id(task, 2))
+        self.found("execution_id")
+
+
+if __name__ == "__main__":
+    unittest.main()
