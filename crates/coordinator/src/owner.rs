@@ -331,7 +331,6 @@ impl Owner {
 
     // Level-triggered: whatever the state asks for now, whoever changed it.
     fn pump(&mut self, now: Now) {
-        self.expire(now);
         self.step_phase(now);
         if self.phase == Phase::Owning {
             self.run_unproven(now);
@@ -342,6 +341,8 @@ impl Owner {
             self.renew(now);
             self.keep_locks(now);
         }
+        // After the hand-outs: a poll that does not wait still gets what is there now.
+        self.expire(now);
         self.flush_rows(now);
         self.finish_drain(now);
     }

@@ -3,15 +3,17 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::Stream as _;
 use futures::channel::{mpsc, oneshot};
 use parking_lot::{Condvar, Mutex};
+use task_events::Offset;
+use tokio::sync::Notify;
 
-use super::{Answer, Command, Token, Why};
+use super::{Answer, Command, Owner, Phase, Token, Why};
 
 pub(super) enum Message {
     Ask(Token, Box<Command>, oneshot::Sender<Answer>),
@@ -24,6 +26,16 @@ pub(super) enum Message {
 pub struct Inbox {
     messages: mpsc::UnboundedReceiver<Message>,
     held: VecDeque<Message>,
+    status: Arc<Status>,
+}
+
+/// What an owner tells its edge without being asked.
+#[derive(Debug, Default)]
+struct Status {
+    applied: AtomicU64,
+    backlog: AtomicUsize,
+    owning: AtomicBool,
+    offered: Notify,
 }
 
 /// The edge's side. Cheap to clone.
@@ -31,16 +43,28 @@ pub struct Inbox {
 pub struct OwnerHandle {
     messages: mpsc::UnboundedSender<Message>,
     tokens: Arc<AtomicU64>,
+    status: Arc<Status>,
 }
 
 /// A pair of both sides.
 pub fn inbox() -> (OwnerHandle, Inbox) {
     let (sender, receiver) = mpsc::unbounded();
-    let handle = OwnerHandle { messages: sender, tokens: Arc::default() };
-    (handle, Inbox { messages: receiver, held: VecDeque::new() })
+    let status = Arc::<Status>::default();
+    let handle = OwnerHandle { messages: sender, tokens: Arc::default(), status: status.clone() };
+    (handle, Inbox { messages: receiver, held: VecDeque::new(), status })
 }
 
 impl Inbox {
+    /// Lets the edge see how far the owner has folded and what waits for a worker.
+    pub(super) fn show(&self, owner: &Owner) {
+        let backlog = owner.backlog();
+        self.status.applied.store(owner.fold().next_offset.0, Ordering::Relaxed);
+        self.status.owning.store(owner.phase() == Phase::Owning, Ordering::Relaxed);
+        if self.status.backlog.swap(backlog, Ordering::Relaxed) < backlog {
+            self.status.offered.notify_waiters();
+        }
+    }
+
     pub(super) fn poll_control(&mut self, cx: &mut Context<'_>) -> Poll<Option<Message>> {
         match self.held.pop_front() {
             Some(message) => Poll::Ready(Some(message)),
@@ -74,6 +98,26 @@ impl OwnerHandle {
         guard.messages = None;
         // The owner is gone without an answer: whether a record of it is in the log is unknown.
         answer.unwrap_or(Answer::OutcomeUnknown { task_id: None })
+    }
+
+    /// Offset of the next record it folds.
+    pub fn applied(&self) -> Offset {
+        Offset(self.status.applied.load(Ordering::Relaxed))
+    }
+
+    /// Tasks it could hand out now; a hint.
+    pub fn backlog(&self) -> usize {
+        self.status.backlog.load(Ordering::Relaxed)
+    }
+
+    /// Whether its claim was read back; a hint.
+    pub fn is_owning(&self) -> bool {
+        self.status.owning.load(Ordering::Relaxed)
+    }
+
+    /// Ready when the backlog has grown since this call.
+    pub fn offered(&self) -> impl Future<Output = ()> + Send + '_ {
+        self.status.offered.notified()
     }
 
     /// Asks it to hand the partition over within this time.

@@ -138,6 +138,7 @@ where
         let mut sleep = self.ports.clock.sleep_until(wake).boxed();
         loop {
             self.freeze.hold_here();
+            inbox.show(&self.owner);
             let next = self.owner.next_wake(self.now());
             if next < wake || wake <= self.ports.clock.boot_ms() {
                 wake = next;
