@@ -13,6 +13,7 @@ from typing import Iterator
 from .book import Limits
 from .container import Section, Unreadable, read_sections
 from .decode import Decoder
+from .embedded import read_directory
 from .partition import Options, Result, check_section
 from .story import Story
 from .verdicts import read_witnesses
@@ -25,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
     parse = argparse.ArgumentParser(
         prog="checker", description="Checks raw logs of Dualtrack's event track independently of the product.",
         epilog="exit code: 0 content, 1 findings, 2 cannot read")
-    parse.add_argument("files", nargs="+", type=Path, metavar="FILE", help="*.dtlog dumps")
+    parse.add_argument("files", nargs="+", type=Path, metavar="FILE", help="*.dtlog dumps, or directories of the embedded event log")
     parse.add_argument("--compare", action="append", default=[], type=Path, metavar="VERDICTS",
                        help="verdict file of the production fold (JSON lines); may be given several times")
     parse.add_argument("--output", choices=("text", "json"), default="text", help="form of the report")
@@ -41,6 +42,9 @@ def parser() -> argparse.ArgumentParser:
 def sections(files: list[Path]) -> Iterator[Section]:
     """Partitions of all inputs, one after the other."""
     for file in files:
+        if file.is_dir():
+            yield from read_directory(file)
+            continue
         try:
             data = file.read_bytes()
         except OSError as error:
