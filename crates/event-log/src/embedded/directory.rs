@@ -36,7 +36,15 @@ pub(super) struct Directory {
 /// The kernel's lock on a directory, held as long as this lives.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing alone isn't enough: a child that was just forked holds the descriptor until it
+        // executes its program, and would keep the directory locked that long.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 /// An I/O error as an error of the port: it may pass, nothing was given up.
@@ -168,7 +176,7 @@ fn lock(root: &Path) -> Result<Lock, LogError> {
     // Information for the message above only; the lock is the kernel's.
     let noted = file.set_len(0).and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()));
     noted.map_err(|e| failed(&e))?;
-    Ok(Lock { _file: file })
+    Ok(Lock { file })
 }
 
 fn print_meta(meta: &Meta) -> String {
