@@ -1,8 +1,12 @@
-"""CRC-32C (Castagnoli, reflected 82F63B78) in pure Python, two bytes per table look-up."""
+"""CRC-32C (Castagnoli, reflected 82F63B78) in pure Python: four bytes by two look-ups.
+
+The tables are arrays, not lists: half a megabyte instead of five stays in the processor's cache.
+"""
 
 from __future__ import annotations
 
 import sys
+from array import array
 
 POLYNOMIAL = 0x82F63B78
 
@@ -17,30 +21,32 @@ def _byte_table() -> list[int]:
     return table
 
 
-def _pair_table(table: list[int]) -> list[int]:
-    """Effect of two input bytes at once: the low byte is consumed first."""
-    pairs = []
-    for pair in range(65536):
-        crc = table[pair & 0xFF] ^ (pair >> 8)
-        pairs.append(table[crc & 0xFF] ^ (crc >> 8))
-    return pairs
-
-
 _BYTES = _byte_table()
-_PAIRS = _pair_table(_BYTES)
-_LITTLE = sys.byteorder == "little"
+
+
+def _advance(crc: int) -> int:
+    """The effect of two bytes of zeros."""
+    for _ in range(2):
+        crc = _BYTES[crc & 0xFF] ^ (crc >> 8)
+    return crc
+
+
+# effect of the last two bytes of a group of four, and of the first two, which two others follow
+_LAST = array("I", (_advance(pair) for pair in range(65536)))
+_FIRST = array("I", (_advance(crc) for crc in _LAST))
+_FITS = sys.byteorder == "little" and _LAST.itemsize == 4
 
 
 def crc32c(data: bytes) -> int:
     """CRC-32C of `data` as an unsigned 32-bit number."""
-    crc = 0xFFFFFFFF
-    even = len(data) & ~1
-    if _LITTLE and even:
-        pairs = _PAIRS
-        for word in memoryview(data)[:even].cast("H"):
-            crc = pairs[(crc ^ word) & 0xFFFF] ^ (crc >> 16)
+    crc, whole = 0xFFFFFFFF, len(data) & ~3
+    if _FITS and whole:
+        first, last = _FIRST, _LAST
+        for word in memoryview(data)[:whole].cast("I"):
+            word ^= crc
+            crc = first[word & 0xFFFF] ^ last[word >> 16]
     else:
-        even = 0
-    for byte in data[even:]:
+        whole = 0
+    for byte in data[whole:]:
         crc = _BYTES[(crc ^ byte) & 0xFF] ^ (crc >> 8)
     return crc ^ 0xFFFFFFFF

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,19 +41,12 @@ class Decoder:
             return "no_value"
         if len(value) > MAX_VALUE_BYTES:
             return "too_large"
-        crc = kind = rule = None
-        crc_seen = kind_seen = rule_seen = 0
-        for name, content in headers:
-            if name == b"crc32c":
-                crc, crc_seen = content, crc_seen + 1
-            elif name == b"kind":
-                kind, kind_seen = content, kind_seen + 1
-            elif name == b"rule-version":
-                rule, rule_seen = content, rule_seen + 1
-        if crc_seen != 1 or not crc or not _CRC_TEXT.fullmatch(crc):
-            return "crc_missing"
-        if int(crc, 16) != crc32c(value):
-            return "crc_mismatch"
+        found = dict(headers)
+        if len(found) != len(headers):
+            found = _without_repeated(headers)
+        crc = found.get(b"crc32c")
+        if crc != b"%08x" % crc32c(value):
+            return "crc_mismatch" if crc and _CRC_TEXT.fullmatch(crc) else "crc_missing"
         if len(value) < 5 or value[0] != 0:
             return "framing"
         reader = self.schema_ids.get(int.from_bytes(value[1:5], "big"))
@@ -66,6 +60,12 @@ class Decoder:
         if branch != event["kind"]:
             return "kind_mismatch"
         event["body"] = body
-        if kind_seen != 1 or rule_seen != 1 or kind != branch.encode() or rule != b"%d" % event["rule_version"]:
+        if found.get(b"kind") != branch.encode() or found.get(b"rule-version") != b"%d" % event["rule_version"]:
             return "header_mismatch"
         return event
+
+
+def _without_repeated(headers: list[tuple[bytes, bytes | None]]) -> dict[bytes, bytes | None]:
+    """Headers that occur exactly once: a repeated one is as good as absent (§1)."""
+    names = Counter(name for name, _ in headers)
+    return {name: content for name, content in headers if names[name] == 1}

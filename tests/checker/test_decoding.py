@@ -79,6 +79,10 @@ class Identities(unittest.TestCase):
 
     def test_crc(self):
         self.assertEqual(crc32c(b"123456789"), 0xE3069283)
+        self.assertEqual(crc32c(bytes(32)), 0x8A9136AA)
+        self.assertEqual(crc32c(b"\xff" * 32), 0x62A8AB43)
+        self.assertEqual(crc32c(bytes(range(32))), 0x46DD794E)
+        self.assertEqual(crc32c(b""), 0)
 
     def test_execution_id(self):
         self.assertEqual(ids.uuid_text(ids.execution_id(42, 3)), "00000000-0000-8005-9000-000018000000")
