@@ -62,7 +62,7 @@ def _field(source: Source, depth: int, target: str, spec: Any, deep: Reader, res
     elif kind == "union" and len(spec) == 2 and spec[0] == "null":
         source.add(depth, "b = buf[pos]", "if b == 0:", f"    {target} = None", "    pos += 1", "elif b == 2:", "    pos += 1")
         inner = resolve(spec[1])
-        _field(source, depth + 1, target, inner, _inside(deep), resolve)
+        _field(source, depth + 1, target, inner, deep.inner, resolve)
         source.add(depth, "else:", f"    {careful}")
     else:
         source.add(depth, careful)
@@ -74,12 +74,3 @@ def _long(source: Source, depth: int, target: str, spec: dict[str, Any]) -> None
     if "minimum" in spec or "maximum" in spec:
         low, high = spec.get("minimum", -(1 << 63)), spec.get("maximum", (1 << 63) - 1)
         source.add(depth, f"if not {low} <= {target} <= {high}: raise Fault('range')")
-
-
-def _inside(deep: Reader) -> Reader:
-    """Careful reader of an optional value's inside, after its branch was read."""
-
-    def read(buf: bytes, pos: int) -> tuple[Any, int]:
-        raise AssertionError("replaced by the caller")
-
-    return getattr(deep, "inner", read)

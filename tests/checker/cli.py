@@ -59,14 +59,17 @@ def run(arguments: argparse.Namespace) -> list[Result]:
     options = Options(Limits(**{limit.name: getattr(arguments, limit.name) for limit in fields(Limits)}),
                       arguments.complete)
     witnesses, decoder, results = read_witnesses(arguments.compare), Decoder(), []
+    nameless = witnesses.pop(None, None)
     for section in sections(arguments.files):
         if any(result.partition == section.partition for result in results):
             raise Unreadable(f"{section.source}: partition {section.partition} a second time")
-        witness = witnesses.pop(section.partition, None) or witnesses.pop(None, None)
+        witness = witnesses.pop(section.partition, None) or nameless
         tell = Story(sys.stdout.write).tell if arguments.verdicts and arguments.output == "text" else None
         if tell is not None:
             print(f"# partition {section.partition}")
         results.append(check_section(section, decoder, witness, options, tell))
+    if nameless is not None and len(results) > 1:
+        raise Unreadable("verdict lines must name their partition when several are checked")
     if witnesses:
         raise Unreadable(f"verdicts of partitions that are not in the input: {sorted(map(str, witnesses))}")
     return results

@@ -56,8 +56,8 @@ class CommandLine(unittest.TestCase):
             write_section(out, partition, records, **kwargs)
         return str(path)
 
-    def verdicts(self, lines):
-        path = self.directory / "verdicts.jsonl"
+    def verdicts(self, lines, name="verdicts"):
+        path = self.directory / f"{name}.jsonl"
         path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         return str(path)
 
@@ -113,8 +113,9 @@ class CommandLine(unittest.TestCase):
         other.write_bytes(b"not a dump")
         for arguments in ([str(other)], [str(self.directory / "absent")], [self.dump, self.dump],
                           [self.dump, "--compare", str(other)],
-                          [self.dump, "--compare", self.verdicts([{"offset": 1, "verdict": "perhaps"}])],
-                          [self.dump, "--compare", self.verdicts([{"offset": 1, "partition": 8, "verdict": "accepted"}])]):
+                          [self.dump, self.write("other.dtlog", [], partition=3), "--compare", self.verdicts(self.lines)],
+                          [self.dump, "--compare", self.verdicts([{"offset": 1, "verdict": "perhaps"}], "p")],
+                          [self.dump, "--compare", self.verdicts([{"offset": 1, "partition": 8, "verdict": "accepted"}], "q")]):
             code, _, err = self.run_main(*arguments)
             self.assertEqual((code, err[:12]), (2, "cannot read:"), arguments)
 

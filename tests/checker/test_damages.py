@@ -6,7 +6,7 @@ from random import Random
 
 import testkit
 from checker.container import read_sections
-from testkit import damages_of_content  # noqa: F401  (registers its damages)
+from testkit import damages_of_content, damages_of_place  # noqa: F401  (they register their damages)
 from testkit.damages import DAMAGES
 from testkit.rough import ROUGH
 from testkit.tales import Memory, DECODER, check, every_kind, witness_lines, witness_of

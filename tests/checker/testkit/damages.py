@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 from typing import Any, Callable
 
-from .author import Author, Entry
+from .author import Author
+from .ledger import Entry
 
 from checker import ids
 from checker.decode import Record
