@@ -118,6 +118,11 @@ impl<'a> Walk<'a> {
     }
 
     fn varint(&mut self) -> Result<u64, DatumFault> {
+        // Most numbers, lengths and indices of a record take one byte.
+        if let [byte @ 0..0x80, rest @ ..] = self.rest {
+            self.rest = rest;
+            return Ok(u64::from(*byte));
+        }
         let mut value = 0u64;
         for (i, &byte) in self.rest.iter().take(10).enumerate() {
             // The tenth byte holds bit 63 alone; a last group of zero is needless.
