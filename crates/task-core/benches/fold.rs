@@ -1,10 +1,6 @@
 //! Fold rate: decode + apply + hash of a partition with 100,000 open tasks, 10 % of them failing
 //! once, beside decode alone in the same run. `cargo bench -p task-core --bench fold`.
-#![expect(
-    clippy::print_stdout,
-    clippy::disallowed_methods,
-    reason = "a benchmark prints and reads clocks"
-)]
+#![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark prints and reads clocks")]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;

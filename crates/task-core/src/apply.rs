@@ -7,11 +7,13 @@
 use std::sync::Arc;
 
 use task_events::{
-    Body, ClosedTask, Event, EventSequence, ExecEpoch, ExecutionId, Kind, KindClass, Offset, OwnerSeq, RecordKey,
-    RuleVersion, RunNo, SUPPORTED_RULES, Service, TaskId, TaskReplayRequested, TaskState, writer_of,
+    Body, ClosedTask, Event, EventSequence, ExecEpoch, Kind, KindClass, Offset, OwnerSeq, RecordKey, RuleVersion,
+    RunNo, SUPPORTED_RULES, Service, TaskId, TaskReplayRequested, TaskState, writer_of,
 };
 
 use crate::core_state::MAX_LOST;
+use crate::meaning::{Meant, attempt_of, cancel_allows};
+use crate::transition::transition;
 use crate::{Cell, Closed, Column, CoreState, Owner, PartitionState, Reason, Row, Slot};
 
 /// An intact record as it was read back.
@@ -429,144 +431,4 @@ impl PartitionState {
             });
         }
     }
-}
-
-enum Meant {
-    None,
-    Next,
-    Last(ExecutionId),
-}
-
-// Which attempt an event speaks of, by what its body says.
-fn attempt_of(event: &Event, core: &CoreState) -> Meant {
-    match &event.body {
-        Body::TaskAssigned(_) => Meant::Next,
-        Body::TaskStarted(b) => Meant::Last(b.execution_id),
-        Body::TaskStepCompleted(b) => Meant::Last(b.execution_id),
-        Body::TaskReleased(b) => Meant::Last(b.execution_id),
-        Body::TaskCompleted(b) => Meant::Last(b.execution_id),
-        Body::TaskFailed(b) => Meant::Last(b.execution_id),
-        Body::TaskLost(b) => Meant::Last(b.execution_id),
-        Body::TaskFailureAnalysis(b) => Meant::Last(b.execution_id),
-        // With a live attempt the timeout is the attempt's, without one the task's.
-        Body::TaskTimedOut(b) if core.state.is_live() => Meant::Last(b.execution_id.unwrap_or(ExecutionId::NONE)),
-        Body::TaskTimedOut(_)
-        | Body::TaskCreated(_)
-        | Body::TaskRetryApproved(_)
-        | Body::TaskFailedPermanently(_)
-        | Body::TaskReplayPlanned(_)
-        | Body::TaskRetried(_)
-        | Body::TaskCancelRequested(_)
-        | Body::TaskCancelled(_)
-        | Body::TaskReplayRequested(_)
-        | Body::TaskReviewed(_)
-        | Body::RejectedReport(_)
-        | Body::TaskOverdue(_)
-        | Body::TaskSkippedByPolicy(_)
-        | Body::WorkerQuarantined(_)
-        | Body::WorkerReleased(_)
-        | Body::QueuePaused(_)
-        | Body::QueueResumed(_)
-        | Body::BacklogAlarm(_)
-        | Body::OwnershipClaimed(_)
-        | Body::OwnershipRenewed(_)
-        | Body::RulesActivated(_)
-        | Body::LogSealed(_) => Meant::None,
-    }
-}
-
-// A cancel request stops whatever would hand the task on; reports of its attempt still count.
-const fn cancel_allows(kind: Kind, requested: bool) -> bool {
-    match kind {
-        Kind::TaskAssigned
-        | Kind::TaskRetryApproved
-        | Kind::TaskFailedPermanently
-        | Kind::TaskSkippedByPolicy
-        | Kind::WorkerQuarantined
-        | Kind::TaskReplayPlanned
-        | Kind::TaskRetried
-        | Kind::TaskCancelRequested => !requested,
-        Kind::TaskCancelled => requested,
-        Kind::TaskCreated
-        | Kind::TaskStarted
-        | Kind::TaskStepCompleted
-        | Kind::TaskReleased
-        | Kind::TaskCompleted
-        | Kind::TaskFailed
-        | Kind::TaskLost
-        | Kind::TaskTimedOut
-        | Kind::TaskReplayRequested
-        | Kind::TaskReviewed
-        | Kind::RejectedReport
-        | Kind::TaskOverdue
-        | Kind::TaskFailureAnalysis
-        | Kind::WorkerReleased
-        | Kind::QueuePaused
-        | Kind::QueueResumed
-        | Kind::BacklogAlarm
-        | Kind::OwnershipClaimed
-        | Kind::OwnershipRenewed
-        | Kind::RulesActivated
-        | Kind::LogSealed => true,
-    }
-}
-
-fn transition(core: &mut CoreState, event: &Event) {
-    // Accepted means version + 1; a mutant without that check must still not run backwards.
-    core.version = EventSequence(core.version.0.saturating_add(1));
-    let next = match &event.body {
-        Body::TaskAssigned(b) => {
-            core.assigned_from_retrying = core.state == TaskState::Retrying;
-            core.exec_epoch = ExecEpoch(core.exec_epoch.0.saturating_add(1));
-            core.execution_id = b.execution_id;
-            core.closed_by_lost = false;
-            TaskState::Assigned
-        }
-        Body::TaskStarted(_) => TaskState::Executing,
-        Body::TaskReleased(_) if core.assigned_from_retrying => TaskState::Retrying,
-        Body::TaskReleased(_) => TaskState::Created,
-        Body::TaskCompleted(_) => TaskState::Success,
-        Body::TaskFailed(_) | Body::TaskTimedOut(_) => {
-            core.closed_by_lost = false;
-            TaskState::Failed
-        }
-        Body::TaskLost(_) => {
-            core.closed_by_lost = true;
-            TaskState::Lost
-        }
-        Body::TaskRetryApproved(_) => {
-            if core.state == TaskState::Lost {
-                core.lost_count = core.lost_count.saturating_add(1);
-            } else {
-                core.retry_count = core.retry_count.saturating_add(1);
-            }
-            TaskState::RetryApproved
-        }
-        Body::TaskFailedPermanently(_) => TaskState::FailedPermanently,
-        Body::TaskReplayPlanned(_) => TaskState::ReplayPlanned,
-        Body::TaskRetried(_) => TaskState::Retrying,
-        Body::TaskCancelled(_) => TaskState::Cancelled,
-        Body::TaskCancelRequested(_) => {
-            core.cancel_requested = true;
-            core.state
-        }
-        Body::TaskStepCompleted(_)
-        | Body::TaskCreated(_)
-        | Body::TaskReplayRequested(_)
-        | Body::TaskReviewed(_)
-        | Body::RejectedReport(_)
-        | Body::TaskOverdue(_)
-        | Body::TaskFailureAnalysis(_)
-        | Body::TaskSkippedByPolicy(_)
-        | Body::WorkerQuarantined(_)
-        | Body::WorkerReleased(_)
-        | Body::QueuePaused(_)
-        | Body::QueueResumed(_)
-        | Body::BacklogAlarm(_)
-        | Body::OwnershipClaimed(_)
-        | Body::OwnershipRenewed(_)
-        | Body::RulesActivated(_)
-        | Body::LogSealed(_) => core.state,
-    };
-    core.state = next;
 }

@@ -9,12 +9,14 @@ mod closed;
 mod core_state;
 mod history;
 mod matrix;
+mod meaning;
 mod partition;
 mod pending;
 mod reason;
 mod row;
 mod rules;
 mod table;
+mod transition;
 
 pub mod checkpoint;
 pub mod decide;

@@ -1,0 +1,50 @@
+# Everything a newcomer needs: `make run` shows the main job on real input, `make test` proves it.
+# Both do all the set-up themselves; `make help` lists the rest.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+DEMO_DIR ?= .
+LOG ?= embedded
+SEEDS ?= 1..500
+SECONDS_FUZZ ?= 60
+
+.PHONY: help setup run test sim search mutations fuzz bench lint docs clean-dev
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: ## install what is missing (root) or say what to install
+	@scripts/setup.sh
+
+run: setup ## one task per file of DEMO_DIR, killed half-way and resumed; LOG=embedded|kafka
+	@DEMO_DIR='$(DEMO_DIR)' LOG='$(LOG)' scripts/run-demo.sh
+
+test: setup ## every test, real Kafka included
+	@scripts/test.sh
+
+sim: setup ## simulate SEEDS=1..500 (any range)
+	cargo run --release -q -p simulation --bin sim -- --seeds $(SEEDS)
+
+search: setup ## the exhaustive search with its large budgets
+	MODEL_SEARCH=full cargo test --release -p model-search -- --nocapture
+
+mutations: setup ## regenerate docs/mutations.md and docs/mutations-simulation.md
+	cargo run --release -q -p model-search --bin mutation-table
+	cargo run --release -q -p simulation --bin sim -- --mutations
+
+fuzz: setup ## mutated records against decoder and fold, SECONDS_FUZZ=60
+	cargo run --release -q -p fuzz-log -- --seconds $(SECONDS_FUZZ)
+
+bench: setup ## figures, each beside a baseline of the same run
+	cargo bench -p task-core --bench fold
+	cargo bench -p event-log
+
+lint: setup ## format, clippy, generated documents
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+docs: setup ## regenerate what is generated (matrix, event table)
+	UPDATE_DOCS=1 cargo test -q -p repository-checks
+
+clean-dev: ## remove downloads, logs and data of runs
+	rm -rf .dev
