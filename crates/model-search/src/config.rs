@@ -61,6 +61,10 @@ pub struct Config {
     pub max_retries: u8,
     /// Creates bear the idempotency key.
     pub keyed: bool,
+    /// Honest writers write too; else all there is are rogue records, which land at once.
+    pub honest: bool,
+    /// Rogue records may have one number wrong.
+    pub twisted: bool,
     /// Duties writers keep.
     pub duties: Duties,
 }
@@ -72,7 +76,23 @@ impl Config {
         for (b, n) in budget {
             left[*b as usize] = *n;
         }
-        Self { name, seeds: seeds.to_vec(), budget: left, max_retries: 1, keyed: false, duties: Duties::ALL }
+        let seeds = seeds.to_vec();
+        let duties = Duties::ALL;
+        Self { name, seeds, budget: left, max_retries: 1, keyed: false, honest: true, twisted: false, duties }
+    }
+
+    /// The same without honest writers.
+    #[must_use]
+    pub fn rogue_only(mut self) -> Self {
+        self.honest = false;
+        self
+    }
+
+    /// The same with rogue records that have one number wrong.
+    #[must_use]
+    pub fn twisted(mut self) -> Self {
+        self.twisted = true;
+        self
     }
 
     /// The same with keyed creates.

@@ -4,23 +4,101 @@
 use crate::config::Config;
 use crate::world::B::*;
 
+/// A new task.
 const BORN: &str = "claim | submit t1 max=1";
+/// Its first attempt in its handler.
 const LIVE: &str = "claim | submit t1 max=1 | assign t1 e=1 | start t1 e=1";
+/// Its first attempt lost.
+const LOST: &str = "claim | submit t1 max=1 | assign t1 e=1 | start t1 e=1 | lose t1 e=1 => LOST";
+/// A closed task, its row still owed.
 const DONE: &str = "claim | submit t1 max=1 | assign t1 e=1 | start t1 e=1 | complete t1 e=1 => SUCCESS";
+/// The last loss the engine may forgive.
+const OFTEN_LOST: &str = "claim | submit t1 max=1 \
+    | assign t1 e=1 | lose t1 e=1 | approve t1 | plan t1 | retry t1 | assign t1 e=2 | lose t1 e=2 | approve t1 | plan t1 | retry t1 \
+    | assign t1 e=3 | lose t1 e=3 | approve t1 | plan t1 | retry t1 | assign t1 e=4 | lose t1 e=4 | approve t1 | plan t1 | retry t1 \
+    | assign t1 e=5 | lose t1 e=5 => LOST";
+
+/// One task in every open state, without and after a failure, a loss, a replay and a cancel request.
+const EVERYWHERE: &[&str] = &[
+    "claim",
+    BORN,
+    "claim | submit t1 max=1 | cancel t1",
+    "claim | submit t1 max=1 | assign t1 e=1",
+    LIVE,
+    "claim | submit t1 max=1 | assign t1 e=1 | start t1 e=1 | cancel t1",
+    "claim | submit t1 max=1 | assign t1 e=1 | start t1 e=1 | fail t1 e=1 => FAILED",
+    "claim | submit t1 max=1 | assign t1 e=1 | fail t1 e=1 | approve t1 => RETRY_APPROVED",
+    "claim | submit t1 max=1 | assign t1 e=1 | fail t1 e=1 | approve t1 | plan t1 => REPLAY_PLANNED",
+    "claim | submit t1 max=1 | assign t1 e=1 | fail t1 e=1 | approve t1 | plan t1 | retry t1 => RETRYING",
+    "claim | submit t1 max=1 | assign t1 e=1 | fail t1 e=1 | approve t1 | plan t1 | retry t1 | assign t1 e=2 | start t1 e=2 | fail t1 e=2 => FAILED",
+    LOST,
+    "claim | submit t1 max=1 | assign t1 e=1 | lose t1 e=1 | approve t1 => RETRY_APPROVED",
+    "claim | submit t1 max=1 | assign t1 e=1 | lose t1 e=1 | approve t1 | plan t1 => REPLAY_PLANNED",
+    "claim | submit t1 max=1 | assign t1 e=1 | lose t1 e=1 | approve t1 | plan t1 | cancel t1 => REPLAY_PLANNED",
+    "claim | submit t1 max=1 | assign t1 e=1 | lose t1 e=1 | approve t1 | plan t1 | retry t1 => RETRYING",
+    DONE,
+    "claim | submit t1 max=1 | assign t1 e=1 | complete t1 e=1 | replay t1 => RETRY_APPROVED",
+    "claim | submit t1 max=1 | assign t1 e=1 | complete t1 e=1 | replay t1 | plan t1 | retry t1 | assign t1 e=2 => ASSIGNED",
+    OFTEN_LOST,
+];
 
 /// Searched under the standard rules by `cargo test`.
 pub fn standard() -> Vec<Config> {
     vec![
+        Config::new("birth", &["claim"], &[(Create, 2), (Claim, 1), (Drop, 1)]),
+        Config::new("birth and copies", &["claim"], &[(Create, 2), (Dup, 2), (Cancel, 1)]),
         Config::new("stale owner", &[BORN], &[(Claim, 1), (Freeze, 1), (Zombie, 2), (Fail, 1), (Complete, 1)]),
+        Config::new("rival claims", &[BORN, LIVE], &[(Claim, 3), (Freeze, 1), (Zombie, 1), (Renew, 1)]),
         Config::new("duplicates", &[BORN], &[(Dup, 2), (Fail, 1), (Complete, 1), (Step, 1), (Lost, 1)]),
-        Config::new("late completion", &[BORN], &[(Fail, 1), (Complete, 2), (Lost, 1)]),
-        Config::new("timeouts", &[BORN], &[(Timeout, 2), (Complete, 1), (Release, 1), (Overdue, 1)]),
-        Config::new("cancel", &[BORN], &[(Cancel, 1), (Fail, 1), (Complete, 1), (Lost, 1), (Dup, 1)]),
+        Config::new("annotations", &[BORN], &[(Dup, 1), (Drop, 1), (Fail, 1), (Annotate, 1), (Overdue, 1)]),
+        Config::new("late completion", &[BORN], &[(Fail, 1), (Complete, 2), (Lost, 1), (Freeze, 1), (Zombie, 1)]),
+        Config::new("timeouts", &[BORN], &[(Timeout, 2), (Complete, 1), (Release, 1), (Overdue, 1), (Dup, 1)]),
+        Config::new(
+            "cancel",
+            &[BORN],
+            &[(Cancel, 1), (Fail, 1), (Complete, 1), (Lost, 1), (Timeout, 1), (Dup, 1), (Takeover, 1)],
+        ),
+        Config::new("losses", &[OFTEN_LOST], &[(Lost, 2), (Complete, 1), (Dup, 1), (Takeover, 1), (Claim, 1)]),
+        Config::new(
+            "lagging engine",
+            &[BORN, LOST],
+            &[(Freeze, 1), (Zombie, 2), (Fail, 1), (Takeover, 1), (Complete, 1)],
+        ),
+        Config::new("replay", &[DONE], &[(Replay, 2), (Freeze, 1), (Zombie, 1), (Complete, 1), (Claim, 1), (Dup, 1)]),
+        Config::new("replay and review", &[DONE], &[(Replay, 2), (Review, 2), (Complete, 1), (Dup, 1), (Cancel, 1)]),
+        Config::new("answers", &[BORN], &[(Fence, 1), (Claim, 1), (Freeze, 1), (Zombie, 2), (Lost, 1), (Complete, 1)]),
+        Config::new(
+            "answers and copies",
+            &[LIVE],
+            &[(Fence, 2), (Dup, 1), (Drop, 1), (Lost, 1), (Complete, 1), (Fail, 1)],
+        ),
+        Config::new("keys", &["claim"], &[(Create, 3), (Claim, 2), (Dup, 1), (Complete, 2)]).keyed(),
+        Config::new(
+            "keys and old states",
+            &["claim"],
+            &[(Create, 3), (Claim, 1), (Freeze, 1), (Zombie, 2), (Cancel, 1)],
+        )
+        .keyed(),
+        Config::new("two tasks", &["claim"], &[(Create, 2), (Cancel, 1), (Complete, 2), (Drop, 1)]),
+        Config::new("anyone", &["claim"], &[(Rogue, 8)]).rogue_only(),
+        Config::new("anyone, anything wrong", EVERYWHERE, &[(Rogue, 2)]).rogue_only().twisted(),
+        Config::new("anyone beside", EVERYWHERE, &[(Rogue, 1), (Complete, 1), (Replay, 1)]),
     ]
+}
+
+/// Where mutants are looked for: the standard ones, the quickest to catch something first.
+pub fn mutation() -> Vec<Config> {
+    let mut all = vec![Config::new("one wrong record", EVERYWHERE, &[(Rogue, 1)]).rogue_only().twisted()];
+    all.extend(standard());
+    all
+}
+
+/// Where it is asked what stands before a cell of the matrix.
+pub fn probes() -> Vec<Config> {
+    vec![Config::new("one wrong record", EVERYWHERE, &[(Rogue, 1)]).rogue_only().twisted()]
 }
 
 /// Searched by hand (`make search`).
 pub fn bigger() -> Vec<Config> {
-    let _ = (LIVE, DONE);
     Vec::new()
 }

@@ -5,6 +5,7 @@ use task_core::Reason;
 use crate::lab::{Lab, NONE};
 use crate::notation::{Expect, parse, print};
 use crate::rec::Rec;
+use crate::right::right;
 use crate::subject::index_of;
 use crate::world::World;
 
@@ -65,10 +66,15 @@ pub fn play(lab: &mut Lab, mut world: World, text: &str) -> Result<World, Troubl
     Ok(world)
 }
 
-/// One record of a history with what became of it.
-pub fn tell(lab: &mut Lab, fold: u32, audit: u32, record: u32) -> String {
-    let rec = Rec::of(lab.record(record));
-    let said = print(&rec, lab.fold(fold), lab.audit(audit));
+/// One record of a history with what became of it. `base` is what to add to every owner_seq.
+pub fn tell(lab: &mut Lab, fold: u32, audit: u32, record: u32, base: u64) -> String {
+    let (state, memory) = (*lab.fold(fold), *lab.audit(audit));
+    let usual = right(&state, &memory, lab.brief(record).kind, 0).o;
+    let mut rec = Rec::of(lab.record(record));
+    if rec.o != usual {
+        rec.o = rec.o.map(|o| o + base);
+    }
+    let said = print(&rec, &state, &memory);
     match lab.land(fold, record).rejected {
         Some(reason) => format!("{said} => rejected({reason})"),
         None => said,

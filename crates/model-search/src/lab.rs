@@ -8,6 +8,7 @@ use task_events::{Kind, PartitionEpoch, Service, TaskId, writer_of};
 
 use crate::audit::Audit;
 use crate::fold::{Bench, Fold, Judged, Rows, plain, print_of};
+use crate::rec::Rec;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
 
@@ -150,6 +151,21 @@ impl Lab {
             self.briefs.push(Brief::of(record));
         }
         id
+    }
+
+    /// The number of a record given by its judged numbers, unless it is rejected here as it should
+    /// be: most are, and need not be remembered.
+    pub fn try_rec(&mut self, fold: u32, rec: &Rec) -> Option<u32> {
+        let record = rec.record();
+        let state = self.folds[fold as usize];
+        let judged = self.bench.judge(&state, &mut self.rows, &record);
+        if judged.rejected.is_some() && judged.broken.is_none() {
+            if let Some(watch) = &mut self.watch {
+                watch.landing(&state, &mut self.rows, &record, &judged);
+            }
+            return None;
+        }
+        Some(self.record_id(&record))
     }
 
     /// What writers remember of a record they wrote.

@@ -60,7 +60,7 @@ impl Moves<'_> {
         {
             let fenced_by_rejection = !self.config.duties.rejection_is_no_answer && !accepted && !rejected_report;
             if accepted && rejected_report || fenced_by_rejection && read_back {
-                next.told_no[task] |= bit;
+                next.told_no[task] |= bit & !self.lab.audit(next.audit).tasks[task].reports;
             }
         }
         landed.broken.or_else(|| self.answers(next))

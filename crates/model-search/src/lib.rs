@@ -16,6 +16,7 @@ mod lab;
 mod landing;
 mod liveness;
 mod moves;
+pub mod mutants;
 pub mod notation;
 mod plain;
 mod rec;
@@ -23,6 +24,8 @@ mod right;
 mod rogue;
 mod search;
 mod subject;
+mod survey;
+pub mod table;
 mod world;
 
 pub use audit::{Audit, TaskAudit};
@@ -32,3 +35,6 @@ pub use lab::{Lab, Watch};
 pub use rec::{Carried, Rec};
 pub use search::{Finding, Outcome, search};
 pub use world::{B, Budget, World};
+
+/// The rules of production.
+pub static STANDARD: task_core::Rules = task_core::Rules::STANDARD;

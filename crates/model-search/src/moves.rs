@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 use task_core::decide::Fate;
 use task_core::{Pen, pending_work};
-use task_events::{Kind, Service, TaskState};
+use task_events::{Kind, PartitionEpoch, Service, TaskState};
 
 use crate::audit::report_bit;
 use crate::config::Config;
@@ -54,7 +54,9 @@ pub struct Moves<'a> {
 impl Moves<'_> {
     /// Fills `out` with every world that can follow.
     pub fn of(&mut self, w: &World) {
-        self.view(w, w.fold, false);
+        if self.config.honest {
+            self.view(w, w.fold, false);
+        }
         if w.has(B::Zombie) {
             for view in w.views {
                 if view != NONE && view != w.fold {
@@ -86,7 +88,10 @@ impl Moves<'_> {
         }
     }
 
-    pub(crate) fn push(&mut self, by: Move, world: World, broken: Option<String>) {
+    pub(crate) fn push(&mut self, by: Move, mut world: World, broken: Option<String>) {
+        if broken.is_none() {
+            world.settle(self.lab, self.config.honest);
+        }
         self.out.push(Next { by, world, broken });
     }
 
@@ -211,12 +216,15 @@ impl Moves<'_> {
         }
         let success = what == What::Success;
         let bit = report_bit(e, success);
+        // A report that was accepted and is sent again is fenced too once its attempt is over and
+        // forgotten. That takes nothing back.
+        if self.lab.audit(w.audit).tasks[task].reports & bit != 0 {
+            return;
+        }
         if (!frozen || !self.config.duties.proof_of_being_current) && w.told_no[task] & bit == 0 {
             let mut next = w.spend(B::Fence);
             next.told_no[task] |= bit;
-            let accepted = self.lab.audit(w.audit).tasks[task].reports & bit != 0;
-            let broken = accepted.then(|| "an accepted report answered fenced".to_owned());
-            self.push(Move::Fenced { task, e, success }, next, broken);
+            self.push(Move::Fenced { task, e, success }, next, None);
         }
         self.write(w, view, frozen, Cmd::Reject { task, e, run, what }, Some(B::Fence));
     }
@@ -271,13 +279,25 @@ impl Moves<'_> {
     }
 
     fn owner_busy(&self, w: &World, view: u32, frozen: bool, task: usize) -> bool {
-        if frozen || !self.config.duties.one_in_flight {
+        if !self.config.duties.one_in_flight {
             return false;
         }
-        let (epoch, id) = (Some(self.lab.fold(view).epoch), Some(task_id(task)));
+        let (mine, now) = (self.lab.fold(view), self.lab.fold(w.fold));
+        if frozen {
+            // Cut off or merely behind, an owner knows what it has written and not read back: in
+            // its own epoch it waits if anything of its own was accepted after the state it has.
+            let waits = |e: &u32| e & COPY == 0 && self.is_owners(*e, mine.epoch);
+            return mine.epoch == now.epoch && (mine.owner_seq != now.owner_seq || w.flight().iter().any(waits));
+        }
+        let (epoch, id) = (Some(mine.epoch), Some(task_id(task)));
         self.briefs(w).any(|b| {
             b.writer == Service::Coordinator && b.epoch == epoch && b.task == id && b.kind != Kind::TaskOverdue
         })
+    }
+
+    fn is_owners(&self, entry: u32, epoch: PartitionEpoch) -> bool {
+        let brief = self.lab.brief(entry & !(COPY | STALE));
+        brief.writer == Service::Coordinator && brief.epoch == Some(epoch)
     }
 
     // Above every owner_seq of this epoch that was accepted or may still land. Numbers of records

@@ -24,7 +24,7 @@ pub struct Carried {
 }
 
 /// A record by its judged numbers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rec {
     /// Kind.
     pub kind: Kind,

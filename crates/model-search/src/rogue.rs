@@ -3,7 +3,8 @@
 //!
 //! Its records land at once: one that lingers has stale numbers when it lands, and those are among
 //! the wrong ones. Not tried is what the contract calls the writer's duty because the fold has
-//! forgotten what it would need: carrying a closed state that never was (detected by audit).
+//! forgotten what it would need: carrying a closed state that never was, or a second command about
+//! a closed task beside one in flight. Audit finds both.
 
 use std::rc::Rc;
 
@@ -15,13 +16,19 @@ use crate::moves::{Move, Moves};
 use crate::rec::Rec;
 use crate::right::{names_attempt, right};
 use crate::subject::{PARTITION, TASKS, foreign_id, task_id};
-use crate::world::{B, World};
+use crate::world::{B, COPY, STALE, World};
 
 /// Adds every rogue record that is accepted, and those whose rejection breaks a law.
 pub(crate) fn moves(moves: &mut Moves<'_>, w: &World) {
+    let closed_command = |kind| matches!(kind, Kind::TaskReplayRequested | Kind::TaskReviewed);
+    let beside = w.flight().iter().any(|e| closed_command(moves.lab.brief(e & !(COPY | STALE)).kind));
     for record in records_at(moves, w).iter().copied() {
+        let kind = moves.lab.brief(record).kind;
+        if beside && closed_command(kind) {
+            continue;
+        }
         let mut next = w.spend(B::Rogue);
-        let replay = moves.lab.brief(record).kind == Kind::TaskReplayRequested;
+        let replay = kind == Kind::TaskReplayRequested;
         next.asked += u8::from(replay);
         let broken = moves.land(&mut next, record, false);
         if broken.is_some() || next.fold != w.fold || next.audit != w.audit {
@@ -30,6 +37,7 @@ pub(crate) fn moves(moves: &mut Moves<'_>, w: &World) {
     }
 }
 
+// Those that are accepted, and those whose rejection breaks a law; the others lead nowhere.
 fn records_at(moves: &mut Moves<'_>, w: &World) -> Rc<[u32]> {
     let key = (w.fold, w.audit);
     if let Some(known) = moves.lab.rogues.get(&key) {
@@ -37,9 +45,10 @@ fn records_at(moves: &mut Moves<'_>, w: &World) -> Rc<[u32]> {
     }
     let (fold, audit) = (*moves.lab.fold(w.fold), *moves.lab.audit(w.audit));
     let mut ids: Vec<u32> = Vec::new();
-    for rec in all(&fold, &audit) {
-        let id = moves.lab.record_id(&rec.record());
-        if !ids.contains(&id) {
+    for rec in all(&fold, &audit, moves.config.twisted) {
+        if let Some(id) = moves.lab.try_rec(w.fold, &rec)
+            && !ids.contains(&id)
+        {
             ids.push(id);
         }
     }
@@ -49,7 +58,7 @@ fn records_at(moves: &mut Moves<'_>, w: &World) -> Rc<[u32]> {
 }
 
 /// Every record a rogue may write here.
-pub fn all(fold: &Fold, audit: &Audit) -> Vec<Rec> {
+pub fn all(fold: &Fold, audit: &Audit, with_twisted: bool) -> Vec<Rec> {
     let mut out = Vec::new();
     // A second task is a subject only where there is one.
     let subjects = if audit.tasks[1].births > 0 { TASKS } else { 1 };
@@ -57,7 +66,9 @@ pub fn all(fold: &Fold, audit: &Audit) -> Vec<Rec> {
         let many = !matches!(kind.class(), KindClass::Control | KindClass::Seal);
         for task in 0..if many { subjects } else { 1 } {
             let rec = right(fold, audit, kind, task);
-            twisted(&rec, &mut out);
+            if with_twisted {
+                twisted(&rec, &mut out);
+            }
             out.push(rec);
         }
         if kind == Kind::TaskCreated {

@@ -132,12 +132,14 @@ impl Run<'_> {
         let mut world = roots[root];
         let mut history = vec![self.config.seeds[root].to_owned()];
         let mut story = Vec::new();
+        let mut base = 0;
         for by in way.into_iter().rev() {
             let mut out: Vec<Next> = Vec::new();
             Moves { lab: self.lab, config: self.config, out: &mut out }.of(&world);
             let next = out.swap_remove(by);
             if let Move::Land { record, .. } | Move::Rogue { record } = next.by {
-                history.push(tell(self.lab, world.fold, world.audit, record));
+                history.push(tell(self.lab, world.fold, world.audit, record, base));
+                base = self.base(&world, record, &next.world, base);
             }
             story.push(self.describe(&world, &next.by));
             world = next.world;
@@ -145,15 +147,22 @@ impl Run<'_> {
         Finding { what, history: history.join(" | "), story }
     }
 
+    // Settled worlds count owner_seq anew from 0; a history says what it really was.
+    fn base(&mut self, before: &World, record: u32, after: &World, base: u64) -> u64 {
+        let landed = self.lab.land(before.fold, record).fold;
+        let base = if self.lab.fold(landed).epoch == self.lab.fold(before.fold).epoch { base } else { 0 };
+        base + self.lab.fold(landed).owner_seq.0.saturating_sub(self.lab.fold(after.fold).owner_seq.0)
+    }
+
     fn describe(&mut self, world: &World, by: &Move) -> String {
         match by {
             Move::Write { cmd, frozen: false } => format!("{cmd:?}"),
             Move::Write { cmd, frozen: true } => format!("{cmd:?} by somebody whose state is old"),
             Move::Land { record, stays } => {
-                let told = tell(self.lab, world.fold, world.audit, *record);
+                let told = tell(self.lab, world.fold, world.audit, *record, 0);
                 format!("lands: {told}{}", if *stays { " (a copy is still to come)" } else { "" })
             }
-            Move::Rogue { record } => format!("rogue: {}", tell(self.lab, world.fold, world.audit, *record)),
+            Move::Rogue { record } => format!("rogue: {}", tell(self.lab, world.fold, world.audit, *record, 0)),
             Move::Lose { record } => format!("lost: {}", self.lab.brief(*record).kind),
             other => format!("{other:?}"),
         }

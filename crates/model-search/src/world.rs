@@ -1,7 +1,10 @@
 //! A world: the log as it was folded, what is still on its way to it, who holds an old view of it,
 //! what was told to whom, and what the adversary may still do. A few numbers of a [`crate::lab::Lab`].
 
-use crate::lab::NONE;
+use task_events::OwnerSeq;
+
+use crate::fold::Fold;
+use crate::lab::{Lab, NONE};
 use crate::subject::TASKS;
 
 macro_rules! budgets {
@@ -145,6 +148,22 @@ impl World {
         self.flight[n - 1] = NONE;
         self.flying -= 1;
         entry
+    }
+
+    /// Makes worlds equal that only differ in what nothing will ever look at: old states nobody
+    /// may write on, and, where nothing ever is in flight, how far owner_seq has counted (it is
+    /// compared with records in flight and nothing else).
+    pub fn settle(&mut self, lab: &mut Lab, in_flight: bool) {
+        if !self.has(B::Zombie) {
+            self.views = [NONE; 2];
+            self.left[B::Freeze as usize] = 0;
+        }
+        if !in_flight {
+            let fold = *lab.fold(self.fold);
+            if fold.owner_seq.0 > 0 {
+                self.fold = lab.fold_id(&Fold { owner_seq: OwnerSeq(0), ..fold });
+            }
+        }
     }
 
     /// Whether some of a budget is left.
