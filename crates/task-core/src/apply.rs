@@ -14,82 +14,9 @@ use task_events::{
 use crate::core_state::MAX_LOST;
 use crate::meaning::{Meant, attempt_of, cancel_allows};
 use crate::transition::transition;
-use crate::{Cell, Closed, Column, CoreState, Owner, PartitionState, Reason, Row, Slot};
-
-/// An intact record as it was read back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// Its offset.
-    pub offset: Offset,
-    /// LogAppendTime, Unix ms.
-    pub broker_ms: i64,
-    /// Its key.
-    pub key: RecordKey,
-    /// What it says.
-    pub event: Event,
-}
-
-/// What a record did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It counts.
-    Accepted(Change),
-    /// It changes nothing, but is counted and visible.
-    Rejected(Reason),
-}
-
-impl Verdict {
-    /// The reason, if it was rejected.
-    pub const fn rejected(&self) -> Option<Reason> {
-        match self {
-            Self::Accepted(_) => None,
-            Self::Rejected(reason) => Some(*reason),
-        }
-    }
-}
-
-/// What an accepted record changed: reactions are derived from it by the reader's shell.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// A task is open now that was not (created or replayed).
-    Opened(TaskId),
-    /// An open task moved on.
-    Moved(TaskId),
-    /// A task is closed and forgotten; the owner owes its rows.
-    Closed(Box<Closed>),
-    /// The same for readers that keep no rows: the last judged state.
-    Forgotten(CoreState),
-    /// An annotation of an open task.
-    Annotated(TaskId),
-    /// A RejectedReport, for a task open or not.
-    Reported(TaskId),
-    /// A review of a closed task: its row changes, the fold does not.
-    Reviewed(Box<Closed>),
-    /// About the partition.
-    Control(ControlChange),
-    /// LogSealed.
-    Sealed,
-}
-
-/// What an accepted control record changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ControlChange {
-    /// The partition has a new owner.
-    Claimed,
-    /// The owner is current.
-    Renewed,
-    /// New rules are valid; `known` says whether this binary can go on.
-    RulesActivated {
-        /// Which rules.
-        version: RuleVersion,
-        /// Whether this binary knows them. If not, the reader must leave its group and stop.
-        known: bool,
-    },
-    /// A queue was paused or resumed.
-    Queue,
-    /// Advisory only.
-    Advice,
-}
+use crate::{
+    Cell, Change, Closed, Column, ControlChange, CoreState, Owner, PartitionState, Reason, Record, Row, Slot, Verdict,
+};
 
 impl PartitionState {
     /// Folds the next record. The caller has made sure by [`PartitionState::admit`] that it is.

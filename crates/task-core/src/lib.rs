@@ -17,13 +17,13 @@ mod row;
 mod rules;
 mod table;
 mod transition;
+mod verdict;
 
 pub mod checkpoint;
 pub mod decide;
 pub mod invariants;
 pub mod timers;
 
-pub use apply::{Change, ControlChange, Record, Verdict};
 pub use closed::Closed;
 pub use core_state::{CoreState, ENTITY_TASK, MAX_LOST};
 pub use history::{History, HistoryEntry, MAX_HISTORY};
@@ -34,4 +34,5 @@ pub use reason::Reason;
 pub use row::{Plan, Row, StepEntry, timeout_error};
 pub use rules::{Rules, STANDARD};
 pub use table::{Frozen, Slot, TaskTable};
+pub use verdict::{Change, ControlChange, Record, Verdict};
 pub use worker_protocol::Attempt;
