@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use task_events::{
-    Body, ClosedTask, Event, EventSequence, ExecEpoch, Kind, KindClass, Offset, OwnerSeq, RecordKey, RuleVersion,
-    RunNo, SUPPORTED_RULES, Service, TaskId, TaskReplayRequested, TaskState, writer_of,
+    Body, ClosedTask, Event, EventSequence, ExecEpoch, Kind, KindClass, OwnerSeq, RecordKey, RunNo, SUPPORTED_RULES,
+    Service, TaskId, TaskReplayRequested, TaskState, writer_of,
 };
 
 use crate::core_state::MAX_LOST;
