@@ -6,6 +6,7 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod dump;
 mod embedded;
 #[cfg(feature = "conformance")]
 pub mod fault_proxy;
@@ -13,6 +14,7 @@ pub mod fault_proxy;
 mod kafka;
 mod port;
 
+pub use dump::write_dump;
 pub use embedded::*;
 #[cfg(feature = "kafka")]
 pub use kafka::*;
