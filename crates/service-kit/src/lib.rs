@@ -9,7 +9,10 @@ mod clock;
 mod entropy;
 mod fail_points;
 mod metrics;
+pub mod projection;
 mod shutdown;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use clock::{Clock, SystemClock};
 pub use entropy::{Entropy, SystemEntropy};

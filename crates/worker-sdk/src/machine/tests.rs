@@ -140,9 +140,12 @@ impl Rig {
     }
 
     pub fn beats(&self) -> Vec<(RequestId, Heartbeat)> {
-        self.pick(|o| match o {
-            Output::Heartbeat { request, heartbeat, .. } => Some((*request, heartbeat.clone())),
-            _ => None,
+        self.pick(|o| {
+            if let Output::Heartbeat { request, heartbeat, .. } = o {
+                Some((*request, heartbeat.clone()))
+            } else {
+                None
+            }
         })
     }
 
@@ -190,10 +193,8 @@ pub(super) fn accepted() -> HeartbeatAnswer {
 }
 
 pub(super) fn code(body: &ReportBody) -> (&str, ErrorCategory) {
-    match body {
-        ReportBody::Failure { error_code, category, .. } => (error_code, *category),
-        other => panic!("{other:?} is no failure"),
-    }
+    let ReportBody::Failure { error_code, category, .. } = body else { panic!("{body:?} is no failure") };
+    (error_code, *category)
 }
 
 pub(super) fn optimistic(n: u16, epoch: u32) -> Assignment {
