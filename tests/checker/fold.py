@@ -75,7 +75,7 @@ class Fold:
             return None
         owner_seq = 0
         if kind not in NOT_OWNER:
-            if event["partition_epoch"] != self.epoch:
+            if self.epoch == 0 or event["partition_epoch"] != self.epoch:
                 return "stale_epoch"
             owner_seq = event["owner_seq"] or 0
             if owner_seq <= self.owner_seq:

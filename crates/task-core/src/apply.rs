@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use task_events::{
-    Body, ClosedTask, Event, EventSequence, ExecEpoch, Kind, KindClass, OwnerSeq, RecordKey, RunNo, SUPPORTED_RULES,
-    Service, TaskId, TaskReplayRequested, TaskState, writer_of,
+    Body, ClosedTask, Event, EventSequence, ExecEpoch, Kind, KindClass, OwnerSeq, PartitionEpoch, RecordKey, RunNo,
+    SUPPORTED_RULES, Service, TaskId, TaskReplayRequested, TaskState, writer_of,
 };
 
 use crate::core_state::MAX_LOST;
@@ -124,7 +124,8 @@ impl PartitionState {
         if writer_of(event.kind) != Service::Coordinator {
             return Ok(None);
         }
-        if self.rules.fence && event.partition_epoch != Some(self.epoch) {
+        // Epoch 0 is nobody's: before the first claim there is no owner to hear.
+        if self.rules.fence && (self.epoch == PartitionEpoch(0) || event.partition_epoch != Some(self.epoch)) {
             return Err(Reason::StaleEpoch);
         }
         let seq = event.owner_seq.unwrap_or_default();
@@ -266,8 +267,7 @@ impl PartitionState {
                 (row.applied_offset, row.changed_broker_ms, row.row_clock_us) =
                     (record.offset, record.broker_ms, clock);
                 row.note(record.offset, None);
-                let now = (slot.core.state, slot.core.run_no);
-                row.take(&event.body, event.event_time, slot.core.version, now);
+                row.take(&event.body, event.event_time, slot.core.version, slot.core.state);
             }
         });
         if annotation {

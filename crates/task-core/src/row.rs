@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use task_events::{
-    Body, ClosedTask, ErrorCategory, EventSequence, Incarnation, Offset, ReleaseReason, ReplayFrom, RunNo, Sha256Hash,
+    Body, ClosedTask, ErrorCategory, EventSequence, Incarnation, Offset, ReleaseReason, ReplayFrom, Sha256Hash,
     SkippedStep, StepDone, TaskCreated, TaskReplayRequested, TaskState, Text, TimeoutConfig, TimeoutKind,
 };
 
@@ -89,8 +89,8 @@ pub struct Row {
     pub lease_left_ms: u64,
     /// Releases since the last start.
     pub released_in_a_row: u32,
-    /// State and run for which TaskOverdue was written.
-    pub overdue_noted: Option<(TaskState, RunNo)>,
+    /// States of this run for which TaskOverdue was written, one bit each by index of the state.
+    pub overdue_noted: u16,
     /// Result of the run.
     pub result_data_hash: Option<Sha256Hash>,
     /// Workers the engine wants avoided.
@@ -129,7 +129,7 @@ impl Row {
             plan: None,
             lease_left_ms: 0,
             released_in_a_row: 0,
-            overdue_noted: None,
+            overdue_noted: 0,
             result_data_hash: None,
             avoid_workers: Vec::new(),
         }
@@ -174,6 +174,11 @@ impl Row {
         }
     }
 
+    /// Whether TaskOverdue was written for this state in this run.
+    pub const fn is_overdue_noted(&self, state: TaskState) -> bool {
+        self.overdue_noted & (1 << state as u16) != 0
+    }
+
     /// Notes a record with this task's key.
     pub(crate) fn note(&mut self, offset: Offset, rejected: Option<Reason>) {
         if !self.history.push(HistoryEntry { offset, rejected }) {
@@ -182,7 +187,7 @@ impl Row {
     }
 
     /// Takes over what an accepted event says.
-    pub(crate) fn take(&mut self, body: &Body, at: i64, version: EventSequence, now: (TaskState, RunNo)) {
+    pub(crate) fn take(&mut self, body: &Body, at: i64, version: EventSequence, state: TaskState) {
         match body {
             Body::TaskAssigned(b) => {
                 self.worker_id = b.worker_id.clone();
@@ -254,7 +259,7 @@ impl Row {
                 self.end_time = Some(at);
                 self.lease_left_ms = b.lease_left_ms;
             }
-            Body::TaskOverdue(_) => self.overdue_noted = Some(now),
+            Body::TaskOverdue(_) => self.overdue_noted |= 1 << state as u16,
             Body::TaskCreated(_)
             | Body::TaskCancelRequested(_)
             | Body::TaskReplayRequested(_)

@@ -10,7 +10,7 @@ pub const OVERDUE_AFTER_MS: i64 = 30_000;
 
 /// The annotation, or `None` when it was already written for this state and run.
 pub fn overdue(view: View<'_>, since_ms: i64) -> Option<Draft> {
-    if view.row.overdue_noted == Some((view.core.state, view.core.run_no)) {
+    if view.row.is_overdue_noted(view.core.state) {
         return None;
     }
     let waiting_for = match pen_of(view.core) {
