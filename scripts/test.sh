@@ -21,7 +21,7 @@ step() { # title, command...
 step "format" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets -q -- -D warnings
 step "rust tests" cargo test --workspace --no-fail-fast
-step "checker tests" python3 -m unittest discover -s tests/checker -t tests
+step "checker tests" python3 -m unittest discover tests/checker
 
 passed=$(grep -oE '^test result: .* ([0-9]+) passed' "$log" | grep -oE '[0-9]+ passed' | awk '{n+=$1} END {print n+0}')
 failed=$(grep -oE '^test result: .* ([0-9]+) failed' "$log" | grep -oE '[0-9]+ failed' | awk '{n+=$1} END {print n+0}')
