@@ -29,7 +29,7 @@ class Duties(unittest.TestCase):
     def test_records_before_any_claim(self):
         self.a = Author()
         self.a.create()
-        self.found("no_owner")
+        self.assertEqual(check(self.a.records()).rejected, {"stale_epoch": 1})
 
     def test_control_numbers_and_rule_version(self):
         self.a.append(self.a.event("OwnershipRenewed", {}, run_no=1))

@@ -48,10 +48,8 @@ def _owner(audit: Audit, at: At, event: Event) -> None:
         attempt = event["body"]["claim_attempt"]
         if event["owner_seq"]:
             audit.find(None, "claim_owner_seq", at, f"a claim carries owner_seq {event['owner_seq']}, not 0")
-    elif claim is None:
-        audit.find(5, "no_owner", at, f"{event['kind']} accepted before any claim")
-        return
     else:
+        assert claim is not None, "nothing of an owner is accepted in epoch 0"
         instance, incarnation, attempt = claim
         if producer["instance"] != instance or producer["incarnation"] != incarnation:
             audit.find(5, "former_owner", at, f"{event['kind']} by {producer['instance']}|{producer['incarnation']}, "
