@@ -10,6 +10,7 @@ pub mod groups;
 pub mod reads;
 
 use std::future::Future;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -84,12 +85,30 @@ macro_rules! conformance_cases {
     };
 }
 
+/// Waits, but not for ever; `None` after [`PATIENCE`].
+#[expect(clippy::disallowed_methods, reason = "the adapters under test run on real time")]
+pub async fn in_time<T>(future: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(PATIENCE, future).await.ok()
+}
+
 /// Waits, but not for ever.
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
-        Ok(value) => value,
-        Err(_) => panic!("nothing within {PATIENCE:?}: {what}"),
+    match in_time(future).await {
+        Some(value) => value,
+        None => panic!("nothing within {PATIENCE:?}: {what}"),
     }
+}
+
+/// Polls a future once and drops it.
+pub async fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|cx| {
+        Poll::Ready(match future.as_mut().poll(cx) {
+            Poll::Ready(value) => Some(value),
+            Poll::Pending => None,
+        })
+    })
+    .await
 }
 
 /// A record whose value is this text.

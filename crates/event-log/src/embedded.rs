@@ -17,6 +17,7 @@ mod open;
 mod queue;
 mod reader;
 mod scan;
+mod segment_file;
 mod segments;
 mod tail;
 mod visibility;

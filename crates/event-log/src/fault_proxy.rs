@@ -146,6 +146,7 @@ async fn serve(client: TcpStream, shared: Arc<Shared>) {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "injected latency is real time: the other end is a real process")]
 async fn pump(mut from: tcp::OwnedReadHalf, mut to: tcp::OwnedWriteHalf, direction: Direction, shared: &Shared) {
     let mut fault = shared.fault.subscribe();
     let mut buffer = vec![0; 64 << 10];

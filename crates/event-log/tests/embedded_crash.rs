@@ -1,6 +1,12 @@
 //! The embedded log under SIGKILL and full disks, in child processes: this test binary runs
 //! itself again with `EVENT_LOG_CHILD` naming the part to play.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "child processes get their part by the environment and answer on stdout"
+)]
+
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use task_events::{Offset, PartitionId};
 
-use super::{Harness, PATIENCE, within};
+use super::{Harness, PATIENCE, in_time, within};
 use crate::{EventLog, GroupMember, MemberSpec, MembershipEvent};
 
 /// A member and what it holds, as a well-behaved service would.
@@ -52,18 +52,18 @@ impl<M: GroupMember> Holder<M> {
 
     /// Steps until it holds this many.
     pub async fn until(&mut self, count: usize) {
-        let reached = tokio::time::timeout(PATIENCE, async {
+        let reached = in_time(async {
             while self.held.len() != count {
                 self.step().await;
             }
         });
-        assert!(reached.await.is_ok(), "holds {:?} instead of {count}: {:?}", self.held, self.seen);
+        assert!(reached.await.is_some(), "holds {:?} instead of {count}: {:?}", self.held, self.seen);
     }
 }
 
 /// Steps two members until they hold this many each, and nothing in common.
 async fn both<M: GroupMember>(a: &mut Holder<M>, b: &mut Holder<M>, counts: (usize, usize)) {
-    let reached = tokio::time::timeout(PATIENCE, async {
+    let reached = in_time(async {
         while (a.held.len(), b.held.len()) != counts {
             tokio::select! {
                 () = a.step() => {}
@@ -72,7 +72,7 @@ async fn both<M: GroupMember>(a: &mut Holder<M>, b: &mut Holder<M>, counts: (usi
             assert!(a.held.is_disjoint(&b.held), "held by both: {:?} and {:?}", a.held, b.held);
         }
     });
-    assert!(reached.await.is_ok(), "{:?} and {:?} instead of {counts:?}", a.seen, b.seen);
+    assert!(reached.await.is_some(), "{:?} and {:?} instead of {counts:?}", a.seen, b.seen);
 }
 
 /// Alone it gets everything.

@@ -13,7 +13,7 @@ use crate::LogError;
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 /// The wall clock of this machine.
-#[allow(
+#[expect(
     clippy::disallowed_methods,
     reason = "the one place of the embedded log that reads the wall clock; everything else is given a Clock"
 )]

@@ -17,7 +17,7 @@ use super::index::{SegmentIndex, Summary};
 use super::scan::{self, Scan};
 use super::segments::{Active, Sealed, remove, scan_whole};
 use super::window::Window;
-use super::{damage, writer};
+use super::{damage, segment_file};
 use crate::LogError;
 
 /// What opening found.
@@ -91,7 +91,7 @@ fn first_segment(directory: &Directory, meta: &Meta, config: &EmbeddedConfig) ->
     };
     let path = directory.segment_path(meta.first_segment);
     let create =
-        || writer::create_segment(&path, &header, config.durability).and_then(|_| directory.sync_segments_dir());
+        || segment_file::create_segment(&path, &header, config.durability).and_then(|_| directory.sync_segments_dir());
     create().map_err(|e| io_error("cannot create", &path, &e))
 }
 
@@ -196,7 +196,7 @@ fn open_newest(
 ) -> Result<Recovered, LogError> {
     let path = directory.segment_path(header.number);
     let failed = |e: io::Error| io_error("cannot recover", &path, &e);
-    let file = writer::open_segment(&path).map_err(failed)?;
+    let file = segment_file::open_segment(&path).map_err(failed)?;
     let scan = scan::scan(&file, &header).map_err(failed)?;
     if scan.bad.is_some() {
         repair(&path, &file, &scan, header.salt())?;

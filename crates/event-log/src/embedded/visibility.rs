@@ -57,7 +57,7 @@ impl Visibility {
     }
 
     /// Records below `end` are committed.
-    #[allow(clippy::disallowed_methods, reason = "injected delays run on the monotonic clock")]
+    #[expect(clippy::disallowed_methods, reason = "injected delays run on the monotonic clock")]
     pub fn advance(&self, partition: PartitionId, end: u64) {
         let mut slow = self.slow.state.lock();
         if !slow.held && slow.delay.is_zero() && slow.waiting.is_empty() {
@@ -113,7 +113,7 @@ impl Drop for Visibility {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "injected delays run on the monotonic clock")]
+#[expect(clippy::disallowed_methods, reason = "injected delays run on the monotonic clock")]
 fn publish(ends: &[watch::Sender<Visible>], slow: &Slow) {
     let mut state = slow.state.lock();
     while !state.closed {

@@ -3,20 +3,19 @@
 //!
 //! It never writes a record twice and never goes on after an error it can't undo.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
 use task_events::{Offset, PartitionId};
 
 use super::config::{Durability, EmbeddedConfig};
 use super::core::Core;
 use super::format::{ENTRY_HEADER, EntryHeader, SegmentHeader, TRAILER};
-use super::index::SegmentIndex;
 use super::queue::{Job, Queue};
-use super::segments::{Active, Sealed};
+use super::segment_file::{create_segment, seal};
+use super::segments::Active;
 use crate::AppendOutcome;
 
 /// The writer's state; owned by its thread.
@@ -232,42 +231,6 @@ impl Writer {
     }
 }
 
-/// Creates a segment with nothing but its header.
-pub(super) fn create_segment(
-    path: &std::path::Path,
-    header: &SegmentHeader,
-    durability: Durability,
-) -> io::Result<Active> {
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
-    file.write_all_at(&header.encode(), 0)?;
-    if durability == Durability::Fsync {
-        file.sync_all()?;
-    }
-    Ok(Active {
-        number: header.number,
-        salt: header.salt(),
-        path: path.to_path_buf(),
-        file: Arc::new(file),
-        index: RwLock::new(SegmentIndex::new(header.created_ms, &header.bases)),
-    })
-}
-
-/// Writes the index of a full segment; an error costs a rebuild later, nothing else.
-fn seal(active: &Active, index_path: &std::path::Path, log_id: uuid::Uuid, len: u64) -> Sealed {
-    let index = active.index.read();
-    if let Err(error) = fs::write(index_path, index.encode(log_id, active.number, len)) {
-        tracing::warn!(file = %index_path.display(), %error, "index file not written, it will be rebuilt");
-    }
-    Sealed {
-        number: active.number,
-        len,
-        salt: active.salt,
-        path: active.path.clone(),
-        index_path: index_path.to_path_buf(),
-        summary: index.summary(),
-    }
-}
-
 fn out_of_space(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
 }
@@ -278,9 +241,4 @@ impl Drop for FailOnDrop {
     fn drop(&mut self) {
         self.0.fail("the log is closed");
     }
-}
-
-/// Opens an existing segment for writing.
-pub(super) fn open_segment(path: &std::path::Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).open(path)
 }

@@ -34,6 +34,8 @@ pub(super) struct Lanes {
     config: KafkaConfig,
     lanes: Mutex<Vec<Arc<Lane>>>,
     stopped: Arc<AtomicBool>,
+    /// The watchdog ends with its other end.
+    _watchdog: std::sync::mpsc::Sender<()>,
 }
 
 /// One client and what it reads.
@@ -49,8 +51,9 @@ pub(super) struct Lane {
 impl Lanes {
     pub fn new(config: KafkaConfig) -> Arc<Self> {
         config::print("tail", &config.reader(config.fetch_wait));
-        let lanes = Arc::new(Self { config, lanes: Mutex::default(), stopped: Arc::default() });
-        super::watch::start(Arc::downgrade(&lanes));
+        let (watchdog, stop) = std::sync::mpsc::channel();
+        let lanes = Arc::new(Self { config, lanes: Mutex::default(), stopped: Arc::default(), _watchdog: watchdog });
+        super::watch::start(Arc::downgrade(&lanes), stop);
         lanes
     }
 

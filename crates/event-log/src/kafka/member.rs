@@ -63,6 +63,7 @@ impl GroupMember for KafkaMember {
         self.shared.progress(partition, applied);
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the deadline is one towards a real broker")]
     async fn leave(mut self, deadline: Duration) {
         self.shared.leave();
         if let Some(ended) = self.ended.take()

@@ -66,7 +66,7 @@ impl Shared {
     }
 
     /// Waits until all are released, or the deadline; returns what is not.
-    #[allow(clippy::disallowed_methods, reason = "a deadline towards the group, on the machine's monotonic clock")]
+    #[expect(clippy::disallowed_methods, reason = "a deadline towards the group, on the machine's monotonic clock")]
     fn wait_released(&self, partitions: &[PartitionId], deadline: Duration) -> Vec<PartitionId> {
         let until = Instant::now() + deadline;
         let mut state = self.state.lock();
@@ -177,7 +177,7 @@ impl ConsumerContext for Context {
 
 /// The member's thread: polls until the service leaves or the membership ends, then closes the
 /// client, which may take as long as the broker is away.
-#[allow(clippy::disallowed_methods, reason = "the pace of commits, on the machine's monotonic clock")]
+#[expect(clippy::disallowed_methods, reason = "the pace of commits, on the machine's monotonic clock")]
 pub(super) fn run(client: Client, topic: &str, shared: &Shared) {
     let mut committed = BTreeMap::new();
     let mut last = Instant::now();

@@ -59,7 +59,11 @@ impl Reader {
         entry.error().map_err(|e| error_of("cannot look up a time", &e))?;
         Ok(match entry.offset() {
             rdkafka::Offset::Offset(offset) => u64::try_from(offset).ok().map(Offset),
-            _ => None,
+            rdkafka::Offset::Beginning
+            | rdkafka::Offset::End
+            | rdkafka::Offset::Stored
+            | rdkafka::Offset::Invalid
+            | rdkafka::Offset::OffsetTail(_) => None,
         })
     }
 
@@ -95,7 +99,7 @@ impl Reader {
         offsets.iter().map(|&offset| found.get(&offset).cloned().flatten().ok_or_else(|| missing(offset))).collect()
     }
 
-    #[allow(clippy::disallowed_methods, reason = "a deadline for a broker that doesn't answer")]
+    #[expect(clippy::disallowed_methods, reason = "a deadline for a broker that doesn't answer")]
     fn collect(
         &self,
         client: &Client,

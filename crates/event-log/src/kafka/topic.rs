@@ -55,6 +55,7 @@ impl TopicSpec {
 /// # Errors
 /// As [`check_topic`]; [`LogError::Unavailable`] also when the creation failed or did not settle
 /// within [`KafkaConfig::request_timeout`].
+#[expect(clippy::disallowed_methods, reason = "waits for a real broker to spread its metadata")]
 pub async fn ensure_topic(config: &KafkaConfig, spec: &TopicSpec) -> Result<(), LogError> {
     config.check()?;
     let admin = admin(config)?;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
@@ -21,12 +22,14 @@ const ASK: Duration = Duration::from_secs(2);
 /// Where each tail stood at the last check, by lane and partition, and whether its log was longer.
 type Positions = BTreeMap<(usize, PartitionId), (Offset, bool)>;
 
-/// Starts the watchdog; it ends when the lanes are gone or closed.
-pub(super) fn start(lanes: WeakLanes) {
+/// Starts the watchdog; it ends when the lanes are closed, or gone and `stop` with them.
+pub(super) fn start(lanes: WeakLanes, stop: Receiver<()>) {
     let run = move || {
         let mut before = Positions::new();
         for look in 1.. {
-            thread::sleep(LOOK);
+            if stop.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
             let Some(lanes) = lanes.upgrade().filter(|lanes| !lanes.stopped()) else { return };
             let all = lanes.all();
             drop(lanes);
