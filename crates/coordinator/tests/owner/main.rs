@@ -1,0 +1,6 @@
+//! Histories of the owner: each line is an input, what follows is what it must (not) do.
+//!
+//! One file per part of design.md; the kit is in `kit`.
+
+mod kit;
+mod basics;
