@@ -1,5 +1,5 @@
 //! The embedded log: durable, in one directory, for one process. What `dualtrack dev` and tests
-//! run on instead of Kafka. docs/adr/010-embedded-log-format.md has the reasons and the figures.
+//! run on instead of Kafka. docs/adr/010 and 011 have the reasons and the figures.
 //!
 //! One writer thread commits everything that is queued with one fdatasync, all partitions into
 //! one sequence of segment files; readers find a partition's records by a per-segment index.

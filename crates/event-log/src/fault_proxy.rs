@@ -30,7 +30,7 @@ pub enum Fault {
     /// Each chunk is delayed by this much, per direction.
     Latency(Duration),
     /// After this many further bytes of requests, over all connections, the connection that
-    /// carries the next one is closed in the middle of it.
+    /// carries the next one is closed in the middle of it; then the proxy forwards again.
     CutRequestsAfter(u64),
     /// As [`Fault::CutRequestsAfter`], for responses.
     CutResponsesAfter(u64),
@@ -184,6 +184,9 @@ impl Shared {
         let cut = || {
             let before = self.budget.fetch_sub(count as i64, Ordering::SeqCst);
             let pass = usize::try_from(before).unwrap_or(0).min(count);
+            if pass < count {
+                self.fault.send_replace(Fault::None);
+            }
             (pass, pass < count)
         };
         match (fault, direction) {

@@ -1,4 +1,4 @@
-//! The real log: one Kafka topic through librdkafka. docs/adr/011-kafka-client-layout.md has the
+//! The real log: one Kafka topic through librdkafka. docs/adr/012-kafka-client-layout.md has the
 //! reasons for the shape: one idempotent producer, manually assigned consumers for the tails on
 //! poll threads of their own, and group members that read nothing.
 

@@ -2,7 +2,6 @@
 //! `scripts/kafka.sh` starts for this test process.
 #![cfg(feature = "kafka")]
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use event_log::conformance::broker::Broker;
@@ -20,14 +19,6 @@ struct Kafka {
     log: KafkaLog,
 }
 
-fn config(partitions: u16) -> KafkaConfig {
-    static TOPICS: AtomicU32 = AtomicU32::new(0);
-    let topic = format!("t{}", TOPICS.fetch_add(1, Ordering::Relaxed));
-    let mut config = KafkaConfig::new(&Broker::shared().bootstrap, topic, partitions);
-    config.revoke_deadline = Duration::from_secs(1);
-    config
-}
-
 async fn open(config: &KafkaConfig) -> KafkaLog {
     KafkaLog::open(config.clone(), &TopicSpec::single_node()).await.expect("log")
 }
@@ -36,8 +27,7 @@ impl Harness for Kafka {
     type Log = KafkaLog;
 
     async fn start(partitions: u16) -> Self {
-        let config = config(partitions);
-        ensure_topic(&config, &TopicSpec::single_node()).await.expect("topic");
+        let config = Broker::shared().topic(partitions).await;
         let log = open(&config).await;
         Self { config, log }
     }
@@ -96,7 +86,7 @@ event_log::conformance_suite!(Kafka);
 /// Everything that contradicts the contract is named at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_topic_against_the_contract_is_refused() {
-    let config = config(4);
+    let config = Broker::shared().config(4);
     let admin: AdminClient<DefaultClientContext> =
         ClientConfig::new().set("bootstrap.servers", &config.bootstrap).create().expect("admin");
     let bad = NewTopic::new(&config.topic, 3, TopicReplication::Fixed(1))

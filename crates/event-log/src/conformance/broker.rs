@@ -5,6 +5,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
+#[cfg(feature = "kafka")]
+use std::sync::atomic::{AtomicU32, Ordering};
+#[cfg(feature = "kafka")]
+use std::time::Duration;
 
 use crate::fault_proxy::FaultProxy;
 
@@ -60,5 +64,28 @@ impl Broker {
         let bootstrap = field("bootstrap").ok_or_else(missing)?;
         let pid = field("pid").and_then(|text| text.parse().ok()).ok_or_else(missing)?;
         Ok(Self { bootstrap, proxy, pid })
+    }
+}
+
+#[cfg(feature = "kafka")]
+impl Broker {
+    /// Settings for a topic of its own, which is not made yet; quick about revocations.
+    pub fn config(&self, partitions: u16) -> crate::KafkaConfig {
+        static TOPICS: AtomicU32 = AtomicU32::new(0);
+        let topic = format!("t{}", TOPICS.fetch_add(1, Ordering::Relaxed));
+        let mut config = crate::KafkaConfig::new(&self.bootstrap, topic, partitions);
+        config.revoke_deadline = Duration::from_secs(1);
+        config
+    }
+
+    /// Makes a topic of its own.
+    ///
+    /// # Panics
+    /// When the broker doesn't make it.
+    pub async fn topic(&self, partitions: u16) -> crate::KafkaConfig {
+        let config = self.config(partitions);
+        let made = crate::ensure_topic(&config, &crate::TopicSpec::single_node()).await;
+        made.unwrap_or_else(|e| panic!("no topic for this test: {e}"));
+        config
     }
 }
