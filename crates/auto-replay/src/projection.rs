@@ -1,0 +1,157 @@
+//! The replayer's decisions on one partition.
+
+use event_log::RawRecord;
+use futures::future::{BoxFuture, Either, FutureExt as _, select};
+use service_kit::projection::{Decision, Folded, Moment, Projection, Projector, Stop};
+use service_kit::{Clock, Counter, Metrics};
+use snapshot_store::{SnapshotRow, SnapshotStore, StoreError};
+use task_core::Pen;
+use task_core::decide::replay_plan;
+use task_events::{Offset, PartitionId, TaskId, Witness};
+use verdict_writer::{Loader, PenFold, VerdictWriter};
+
+use crate::{Guard, Opinion, ReplayConfig};
+
+/// Makes the projections of the replayer.
+pub struct Replayer<S, C> {
+    pub(crate) config: ReplayConfig,
+    pub(crate) store: S,
+    pub(crate) clock: C,
+    pub(crate) metrics: Metrics,
+    pub(crate) loader: Loader,
+}
+
+impl<S: SnapshotStore, C: Clock> Projector for Replayer<S, C> {
+    type Projection = ReplayProjection<S, C>;
+
+    fn load(&self, partition: PartitionId) -> BoxFuture<'static, Result<Self::Projection, String>> {
+        let (producer, metrics) = (self.config.producer.clone(), self.metrics.clone());
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        let (guard, patience_ms) = (Guard::new(&self.config), self.config.guard_wait_ms);
+        let loading = (self.loader)(partition);
+        async move {
+            let state = loading.await?;
+            Ok(ReplayProjection {
+                writer: VerdictWriter::new(partition, producer.clone(), metrics.clone()),
+                witnessed: metrics.counter("replay_plans_witnessed"),
+                log_only: metrics.counter("replay_plans_log_only"),
+                findings: metrics.counter("consistency_findings"),
+                fold: PenFold::new(state, Pen::Replayer, producer, metrics.clone()),
+                guard,
+                store,
+                clock,
+                patience_ms,
+                metrics,
+            })
+        }
+        .boxed()
+    }
+}
+
+/// The fold of a partition with the replayer's pen.
+pub struct ReplayProjection<S, C> {
+    fold: PenFold,
+    guard: Guard,
+    writer: VerdictWriter,
+    store: S,
+    clock: C,
+    patience_ms: u64,
+    witnessed: Counter,
+    log_only: Counter,
+    findings: Counter,
+    metrics: Metrics,
+}
+
+impl<S: SnapshotStore, C: Clock> ReplayProjection<S, C> {
+    fn plan(&mut self, task: TaskId, witness: Witness, attempt: u32, now: Moment) -> Decision {
+        let (Some(held), Some(view)) = (self.fold.held(task), self.fold.view(task)) else { return Decision::Nothing };
+        match replay_plan(view, witness) {
+            Ok(draft) => {
+                match witness {
+                    Witness::SnapshotAndLog => self.witnessed.add(1),
+                    Witness::LogOnly => {
+                        self.log_only.add(1);
+                        self.metrics.alarm("guard_log_only", format!("no current snapshot row of task {task} in time"));
+                    }
+                }
+                let rules = self.fold.state().active_rules;
+                self.writer.write(task, vec![draft], attempt, (held.cause, rules), now)
+            }
+            // The pen is ours by the same state, so only used-up sequence numbers get here.
+            Err(refusal) => {
+                tracing::warn!(task_id = %task, %refusal, "no plan is possible");
+                Decision::Nothing
+            }
+        }
+    }
+}
+
+impl<S: SnapshotStore, C: Clock> Projection for ReplayProjection<S, C> {
+    type Subject = TaskId;
+    type Answer = (Vec<TaskId>, Result<Vec<Option<SnapshotRow>>, StoreError>);
+
+    fn next_offset(&self) -> Offset {
+        self.fold.state().next_offset
+    }
+
+    fn fold(&mut self, record: &RawRecord) -> Result<Folded<TaskId>, Stop> {
+        let folded = self.fold.fold(record)?;
+        if let Some(task) = folded.touched.filter(|task| self.fold.held(*task).is_none()) {
+            self.guard.forget(task);
+        }
+        Ok(folded)
+    }
+
+    fn pending(&self, task: TaskId) -> Option<u64> {
+        self.fold.held(task).map(|held| u64::from(held.version.0))
+    }
+
+    fn all_pending(&self) -> Vec<TaskId> {
+        self.fold.all()
+    }
+
+    fn decide(&mut self, task: TaskId, attempt: u32, now: Moment) -> Decision {
+        let Some(held) = self.fold.held(task) else { return Decision::Nothing };
+        match self.guard.opinion(task, held.version, now.boot_ms) {
+            Opinion::Plan(witness) => self.plan(task, witness, attempt, now),
+            Opinion::Wait(until) | Opinion::Differs(until) => Decision::Later(until),
+        }
+    }
+
+    fn questions(&mut self, now: Moment) -> Vec<BoxFuture<'static, Self::Answer>> {
+        let mut questions = Vec::new();
+        while let Some(tasks) = self.guard.next_batch() {
+            let reading = self.store.snapshots(tasks.clone()).boxed();
+            // A store that never answers must not use up the reads that may be out.
+            let patience = self.clock.sleep_until(now.boot_ms.saturating_add(self.patience_ms)).boxed();
+            questions.push(
+                select(reading, patience)
+                    .map(|first| match first {
+                        Either::Left((rows, _)) => (tasks, rows),
+                        Either::Right(((), _)) => (tasks, Err(StoreError::Unavailable("no answer in time".into()))),
+                    })
+                    .boxed(),
+            );
+        }
+        questions
+    }
+
+    fn answered(&mut self, (tasks, rows): Self::Answer, now: Moment) -> Vec<TaskId> {
+        self.guard.read_ended();
+        let rows = match rows {
+            Ok(rows) if rows.len() == tasks.len() => rows,
+            Ok(_) | Err(_) => {
+                tasks.iter().for_each(|task| self.guard.unread(*task, now.boot_ms));
+                return tasks;
+            }
+        };
+        for (task, row) in tasks.iter().zip(&rows) {
+            let (Some(held), Some(view)) = (self.fold.held(*task), self.fold.view(*task)) else { continue };
+            if let Some(finding) = self.guard.row(*task, (view, held.since), row.as_ref(), now.boot_ms) {
+                self.findings.add(1);
+                self.metrics.alarm("snapshot_differs", format!("task {}: {}", finding.task, finding.detail));
+            }
+        }
+        tasks
+    }
+}
