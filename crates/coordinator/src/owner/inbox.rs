@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures::Stream as _;
 use futures::channel::{mpsc, oneshot};
 use parking_lot::{Condvar, Mutex};
+use task_core::PartitionState;
 use task_events::Offset;
 use tokio::sync::Notify;
 
@@ -149,9 +150,23 @@ impl Drop for Forget<'_> {
 #[derive(Clone, Default)]
 pub struct Freeze {
     gate: Arc<(Mutex<bool>, Condvar)>,
+    watch: Option<Watch>,
 }
 
+type Watch = Arc<dyn Fn(&PartitionState) + Send + Sync>;
+
 impl Freeze {
+    /// One that nobody freezes, and whose owner shows its fold after everything it takes in.
+    pub fn watched(watch: impl Fn(&PartitionState) + Send + Sync + 'static) -> Self {
+        Self { watch: Some(Arc::new(watch)), ..Self::default() }
+    }
+
+    pub(super) fn show(&self, fold: &PartitionState) {
+        if let Some(watch) = &self.watch {
+            watch(fold);
+        }
+    }
+
     /// From now on every thread that comes by stops.
     pub fn freeze(&self) {
         *self.gate.0.lock() = true;

@@ -167,6 +167,7 @@ where
                 }
                 Event::Tail(_, Err(why)) => return Exit::Unreadable(why.to_string()),
             };
+            self.freeze.show(self.owner.fold());
             if let Some(exit) = self.carry_out(effects) {
                 return exit;
             }

@@ -1,0 +1,53 @@
+//! Handlers of all workers, on true time: no two inside the guard for one task (invariant 7), each
+//! attempt entered once.
+
+use task_events::{ExecEpoch, ExecutionId, TaskId};
+
+use super::{Audit, Map, Set};
+
+/// What handlers did.
+#[derive(Default)]
+pub struct Handlers {
+    entered: Set<ExecutionId>,
+    /// Highest attempt of a task that acted, and when.
+    highest: Map<TaskId, (ExecEpoch, u64)>,
+    /// Acts of handlers so far.
+    pub acts: u64,
+}
+
+impl Audit {
+    /// A handler is entered.
+    pub fn entered(&mut self, now: u64, task: TaskId, execution: ExecutionId, epoch: ExecEpoch) {
+        self.now = now;
+        if !self.handlers.entered.insert(execution) {
+            self.find(7, format!("attempt {epoch} of task {task} was entered twice"), Some(task), None);
+        }
+        self.acted(now, task, epoch);
+    }
+
+    /// A handler passed its guard and acts.
+    pub fn acted(&mut self, now: u64, task: TaskId, epoch: ExecEpoch) {
+        self.now = now;
+        self.handlers.acts += 1;
+        match self.handlers.highest.get(&task).copied() {
+            Some((highest, since)) if highest > epoch => {
+                let what = format!(
+                    "attempt {epoch} of task {task} acts although attempt {highest} has acted {} µs ago",
+                    now - since
+                );
+                self.find(7, what, Some(task), None);
+            }
+            Some((highest, _)) if highest == epoch => {}
+            Some(_) | None => {
+                self.handlers.highest.insert(task, (epoch, now));
+            }
+        }
+    }
+
+    /// Two handlers of one task are inside at once.
+    pub fn overlap(&mut self, now: u64, task: TaskId, epochs: (ExecEpoch, ExecEpoch)) {
+        self.now = now;
+        let what = format!("attempts {} and {} of task {task} are inside at once", epochs.0, epochs.1);
+        self.find(7, what, Some(task), None);
+    }
+}

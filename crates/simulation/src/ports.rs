@@ -1,0 +1,6 @@
+//! Simulated adapters of the ports.
+
+pub mod groups;
+pub mod lock;
+pub mod log;
+pub mod store;

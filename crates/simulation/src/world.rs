@@ -1,0 +1,472 @@
+//! A world from its seed: processes, workers, clients, and the loop that moves them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use coordinator::owner::{Answer, Identity, Ports, Why};
+use parking_lot::Mutex;
+use service_kit::{Clock as _, Metrics};
+use task_core::{Pen, Reason};
+use task_events::{ExecutionId, Incarnation, PartitionId, Text};
+
+use crate::act::{Act, From, Request};
+use crate::audit::{Audit, Finding, Judged};
+use crate::client::Clients;
+use crate::clock::{Alarm, SimClock, TrueTime};
+use crate::exec::{Executor, ProcId};
+use crate::faults::{Fault, Faults, Tally};
+use crate::hub::{Ev, Hub, ProcState, Queue, Shared};
+use crate::plan::Plan;
+use crate::ports::groups::Groups;
+use crate::ports::lock::{LockServer, SimLock};
+use crate::ports::log::{SimLog, Topic};
+use crate::ports::store::{SimStore, Tables};
+use crate::rng::Rng;
+use crate::service::{Coordinator, Handles};
+use crate::verdicts::Verdicts;
+use crate::worker::Worker;
+
+/// Longest first phase, true µs.
+const FIRST_PHASE_US: u64 = 1_800_000_000;
+/// Longest second phase, true µs: after this whatever is still open hangs.
+const HEALED_US: u64 = 240_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Coordinator,
+    Engine,
+    Replayer,
+}
+
+pub(crate) struct Process {
+    pub(crate) role: Role,
+    name: Text,
+    pub(crate) clock: SimClock,
+    handles: Handles,
+    metrics: Metrics,
+    starts: u64,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Seed.
+    pub seed: u64,
+    /// Records in the log.
+    pub records: u64,
+    /// Tasks born.
+    pub tasks: u64,
+    /// Claims by another process than the one before.
+    pub takeovers: u64,
+    /// Polls of the executor.
+    pub polls: u64,
+    /// Acts of handlers.
+    pub acts: u64,
+    /// Virtual µs.
+    pub virtual_us: u64,
+    /// Requests of clients: ok, fail, unknown.
+    pub ops: [u64; 3],
+    /// Faults that happened.
+    pub tally: Tally,
+    /// Rejected records by reason.
+    pub rejected: [u64; Reason::ALL.len()],
+    /// Malformed records.
+    pub quarantined: u64,
+    /// Alarms and counters of owners.
+    pub counters: BTreeMap<&'static str, u64>,
+    /// Hash over every verdict and state.
+    pub fingerprint: u128,
+    /// The broken promise, if any.
+    pub finding: Option<Finding>,
+}
+
+/// Everything of one seed.
+pub struct World {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) hub: Hub,
+    pub(crate) exec: Executor,
+    pub(crate) time: TrueTime,
+    pub(crate) procs: Vec<Process>,
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) clients: Clients,
+    pub(crate) healed: bool,
+}
+
+/// Runs a plan to its end.
+pub fn run(plan: Plan) -> (Report, World) {
+    let mut world = World::new(plan);
+    world.live();
+    (world.report(), world)
+}
+
+impl World {
+    /// A world before its first event.
+    pub fn new(plan: Plan) -> Self {
+        let plan = Arc::new(plan);
+        let time = TrueTime::default();
+        let mut rng = Rng::new(plan.seed.wrapping_mul(0x2545_f491_4f6c_dd1d).wrapping_add(1));
+        let mut audit = Audit::new(plan.partitions, plan.fold_rules);
+        audit.stale_us = plan.owner.proof_ms * 1_000 + plan.owner.proof_ms * plan.skew_ppm as u64 / 1_000 + 2_000;
+        audit.coordinators = plan.coordinators;
+        let count = plan.coordinators + plan.engines + plan.replayers;
+        let skew = plan.skew_ppm;
+        let mut draw = move || {
+            let rate = if skew == 0 { 0 } else { rng.below(2 * skew as u64 + 1) as i64 - skew };
+            (rng.below(100_000_000_000), rate)
+        };
+        let clocks: Vec<_> = (0..count + plan.workers).map(|_| draw()).collect();
+        let shared = Shared {
+            time: time.clone(),
+            queue: Queue::default(),
+            rng: Rng::new(plan.seed ^ 0x5851_f42d_4c95_7f2d),
+            faults: plan.faults.clone(),
+            tally: Tally::default(),
+            procs: vec![ProcState::default(); count],
+            topic: Topic::new(plan.partitions),
+            groups: Groups::new(plan.partitions),
+            tables: Tables::default(),
+            locks: LockServer::default(),
+            audit,
+        };
+        let hub = Hub::new(shared);
+        let clock = |i: usize| SimClock::new(time.clone(), hub.clone(), clocks[i].0, clocks[i].1);
+        let mut procs = Vec::new();
+        let kinds = [
+            (Role::Coordinator, plan.coordinators, 'c'),
+            (Role::Engine, plan.engines, 'e'),
+            (Role::Replayer, plan.replayers, 'r'),
+        ];
+        for (role, n, letter) in kinds {
+            for i in 0..n {
+                procs.push(Process {
+                    role,
+                    name: Text::from(format!("{letter}{i}")),
+                    clock: clock(procs.len()),
+                    handles: Handles::default(),
+                    metrics: Metrics::default(),
+                    starts: 0,
+                });
+            }
+        }
+        let worker = |i: usize| Worker::new(Text::from(format!("w{i}")), clock(count + i), 2 + i as u32 % 3);
+        let workers = (0..plan.workers).map(worker).collect();
+        let mut world = Self {
+            plan,
+            hub,
+            exec: Executor::default(),
+            time,
+            procs,
+            workers,
+            clients: Clients::default(),
+            healed: false,
+        };
+        world.set_up();
+        world
+    }
+
+    fn set_up(&mut self) {
+        let mut s = self.hub.lock();
+        if self.plan.skew_ppm > 0 {
+            s.tally.add(Fault::Skew);
+        }
+        for id in 0..self.procs.len() {
+            let at = s.rng.below(20_000);
+            s.at(at, Ev::Act(Act::Start(id)));
+        }
+        for w in 0..self.workers.len() {
+            let at = s.rng.below(50_000);
+            s.at(at, Ev::Act(Act::WorkerStart(w)));
+        }
+        s.at(30_000, Ev::Act(Act::Client));
+        s.at(1_000_000, Ev::Act(Act::Chaos));
+    }
+
+    /// Both phases.
+    pub fn live(&mut self) {
+        let plan = self.plan.clone();
+        while !self.hub.lock().audit.finding.is_some() {
+            let (records, tasks, takeovers) = self.counts();
+            let enough = records >= plan.records && tasks >= plan.tasks && takeovers >= plan.takeovers;
+            if enough || self.time.us() > FIRST_PHASE_US {
+                break;
+            }
+            // Checked from time to time only: the counts cost more than a step.
+            for _ in 0..64 {
+                self.step();
+            }
+        }
+        if self.hub.lock().audit.finding.is_none() {
+            self.heal();
+            let until = self.time.us() + HEALED_US;
+            while !self.at_rest() && self.hub.lock().audit.finding.is_none() {
+                if self.time.us() > until {
+                    self.still_open();
+                    break;
+                }
+                for _ in 0..256 {
+                    self.step();
+                }
+            }
+        }
+    }
+
+    fn counts(&self) -> (u64, u64, u64) {
+        let s = self.hub.lock();
+        (s.topic.len(), s.audit.tasks, s.audit.takeovers)
+    }
+
+    fn still_open(&self) {
+        let mut s = self.hub.lock();
+        let open = s.audit.parts.iter().flat_map(|p| p.fold.tasks.iter().map(|t| t.core).collect::<Vec<_>>());
+        let first = open.min_by_key(|core| core.id);
+        let count = s.audit.open();
+        let what = match &first {
+            Some(core) => format!("{count} tasks are open long after the last fault, first {core:?}"),
+            None => "requests are without an answer long after the last fault".to_owned(),
+        };
+        s.audit.find(20, what, first.map(|core| core.id), None);
+    }
+
+    // Polls what is awake, else moves on to the next event.
+    fn step(&mut self) {
+        if self.exec.step() {
+            return;
+        }
+        let Some((at, ev)) = self.hub.lock().queue.pop() else { return };
+        self.time.set(at.max(self.time.us()));
+        match ev {
+            Ev::Ring(alarm) => Alarm::ring(&alarm),
+            Ev::Port(work) => work(&mut self.hub.lock()),
+            Ev::Deliver(tail) => self.hub.lock().deliver(tail),
+            Ev::Act(act) => self.act(act),
+        }
+    }
+
+    fn act(&mut self, act: Act) {
+        match act {
+            Act::Start(id) => self.start(id),
+            Act::Thaw(id) => self.thaw(id),
+            Act::Request(request) => self.arrive(*request),
+            Act::Answer(From::Client(op), answer) => self.clients.answered(op, &answer, self.time.us()),
+            Act::Answer(from @ From::Worker { worker, life, request }, answer) => {
+                let w = &mut self.workers[worker];
+                if w.frozen_until > self.time.us() {
+                    let at = w.frozen_until;
+                    self.hub.at(at, Ev::Act(Act::Answer(from, answer)));
+                } else if w.life == life {
+                    w.answered(request, *answer);
+                    self.carry_out(worker);
+                }
+            }
+            Act::WorkerStart(w) => {
+                if self.workers[w].machine.is_none() {
+                    self.workers[w].start(&mut self.hub.lock().rng);
+                    self.carry_out(w);
+                }
+            }
+            Act::WorkerTick(w, at) => {
+                let worker = &mut self.workers[w];
+                if worker.frozen_until > self.time.us() {
+                    let later = worker.frozen_until;
+                    self.hub.at(later, Ev::Act(Act::WorkerTick(w, at)));
+                } else if worker.ticks(at) {
+                    self.carry_out(w);
+                }
+            }
+            Act::WorkerThaw(_) => {}
+            Act::Handler(w, life, id) => self.handler(w, life, id),
+            Act::Client => {
+                let mut s = self.hub.lock();
+                if !self.healed {
+                    self.clients.act(&mut s);
+                    let at = s.now() + s.rng.delay(self.plan.client_us);
+                    s.at(at, Ev::Act(Act::Client));
+                } else if self.clients.resolve(&mut s) || s.audit.open() > 0 {
+                    let at = s.now() + 200_000;
+                    s.at(at, Ev::Act(Act::Client));
+                }
+            }
+            Act::GiveUp(op) => self.clients.give_up(op, self.time.us()),
+            Act::Chaos => self.chaos(),
+        }
+    }
+
+    fn handler(&mut self, w: usize, life: u64, id: ExecutionId) {
+        let worker = &mut self.workers[w];
+        if worker.life != life {
+            return;
+        }
+        if worker.frozen_until > self.time.us() {
+            let at = worker.frozen_until;
+            return self.hub.at(at, Ev::Act(Act::Handler(w, life, id)));
+        }
+        // The machine hears the time first, as the guard of a real handler asks it.
+        worker.feed(worker_sdk::machine::Input::Tick);
+        let mut s = self.hub.lock();
+        if let Some((task, epoch)) = worker.handler(w, &mut s, id) {
+            let now = s.now();
+            s.audit.acted(now, task, epoch);
+        }
+        drop(s);
+        self.carry_out(w);
+    }
+
+    pub(crate) fn carry_out(&mut self, w: usize) {
+        let mut s = self.hub.lock();
+        let entered = self.workers[w].carry_out(w, &mut s);
+        let now = s.now();
+        for id in entered {
+            let Some(new) = self.workers[w].handlers.get(&id) else { continue };
+            let (task, epoch) = (new.task, new.epoch);
+            s.audit.entered(now, task, id, epoch);
+            for other in &self.workers {
+                for (other_id, h) in &other.handlers {
+                    if h.task == task && *other_id != id && other.may_write(*other_id) {
+                        s.audit.overlap(now, task, (h.epoch, epoch));
+                    }
+                }
+            }
+        }
+    }
+
+    // A request arrives at a coordinator: its edge hands it to the owner there.
+    fn arrive(&mut self, request: Request) {
+        let proc = self.hub.lock().proc(request.proc);
+        if !proc.up {
+            return;
+        }
+        if proc.frozen_until > self.time.us() {
+            return self.hub.at(proc.frozen_until, Ev::Act(Act::Request(Box::new(request))));
+        }
+        let Request { proc, partition, command, asked, from } = request;
+        let handle = self.procs[proc].handles.lock().get(&partition).cloned();
+        let hub = self.hub.clone();
+        self.exec.spawn(proc, async move {
+            let answer = match handle {
+                Some(handle) => handle.ask(command).await,
+                None => Answer::Unavailable(Why::NotOwner),
+            };
+            hub.lock().answer(from, &asked, answer);
+        });
+    }
+
+    fn start(&mut self, id: ProcId) {
+        let process = &mut self.procs[id];
+        let (random, incarnation) = {
+            let mut s = self.hub.lock();
+            let state = &mut s.procs[id];
+            if state.up {
+                return;
+            }
+            state.up = true;
+            state.life += 1;
+            let random = s.rng.next_u64();
+            (random, Incarnation::new(process.clock.wall_ms(), random as u32))
+        };
+        process.starts += 1;
+        process.handles = Arc::new(Mutex::new(BTreeMap::new()));
+        let log = SimLog::new(self.hub.clone(), id);
+        match process.role {
+            Role::Coordinator => {
+                let ports = Ports {
+                    log,
+                    store: SimStore::new(self.hub.clone()),
+                    lock: SimLock::new(self.hub.clone()),
+                    clock: process.clock.clone(),
+                };
+                let name = process.name.clone();
+                let service = Coordinator {
+                    ports,
+                    identity: Identity { instance: name, incarnation, url: Text::const_new("http://c") },
+                    hub: self.hub.clone(),
+                    handles: process.handles.clone(),
+                    plan: self.plan.clone(),
+                    random,
+                    metrics: process.metrics.clone(),
+                };
+                self.exec.spawn(id, service.run());
+            }
+            Role::Engine | Role::Replayer => {
+                let service = Verdicts {
+                    pen: if process.role == Role::Engine { Pen::Engine } else { Pen::Replayer },
+                    instance: process.name.clone(),
+                    incarnation,
+                    log,
+                    clock: process.clock.clone(),
+                    hub: self.hub.clone(),
+                    plan: self.plan.clone(),
+                    random,
+                };
+                self.exec.spawn(id, service.run());
+            }
+        }
+    }
+
+    fn at_rest(&self) -> bool {
+        let s = self.hub.lock();
+        s.audit.open() == 0 && self.clients.ops.values().all(|op| op.outcome != crate::client::Outcome::Invoked)
+    }
+
+    /// What it came to so far.
+    pub fn report(&self) -> Report {
+        let s = self.hub.lock();
+        let mut rejected = [0; Reason::ALL.len()];
+        let mut quarantined = 0;
+        for judged in s.audit.parts.iter().flat_map(|p| &p.judged) {
+            match judged {
+                Judged::Accepted => {}
+                Judged::Rejected(reason) => rejected[*reason as usize] += 1,
+                Judged::Quarantined(_) => quarantined += 1,
+            }
+        }
+        let mut counters = BTreeMap::new();
+        for process in &self.procs {
+            for (name, alarm) in process.metrics.alarms() {
+                *counters.entry(name).or_default() += alarm.count;
+            }
+            for (name, count) in process.metrics.counters() {
+                *counters.entry(name).or_default() += count;
+            }
+        }
+        Report {
+            seed: self.plan.seed,
+            records: s.topic.len(),
+            tasks: s.audit.tasks,
+            takeovers: s.audit.takeovers,
+            polls: self.exec.polls,
+            acts: s.audit.handlers.acts,
+            virtual_us: s.now(),
+            ops: self.clients.totals(),
+            tally: s.tally.clone(),
+            rejected,
+            quarantined,
+            counters,
+            fingerprint: s.audit.fingerprint(),
+            finding: s.audit.finding.clone(),
+        }
+    }
+
+    pub(crate) fn quiet(&self) -> Faults {
+        Faults::none()
+    }
+}
+
+impl Shared {
+    /// The process that most likely owns a partition; now and then another one.
+    pub fn route(&mut self, partition: PartitionId) -> ProcId {
+        let owner = self.audit.parts[usize::from(partition.0)].fold.owner.as_ref().map(|o| o.instance.clone());
+        let named = owner.and_then(|name| name.strip_prefix('c')?.parse::<usize>().ok());
+        match named {
+            Some(proc) if !self.rng.chance(self.stray_ppm()) => proc,
+            Some(_) | None => {
+                let n = self.audit.coordinators;
+                self.rng.below(n as u64) as usize
+            }
+        }
+    }
+
+    // Who asks the wrong one is mostly sent away; a zombie would answer.
+    fn stray_ppm(&self) -> u32 {
+        if self.faults.on(Fault::Zombie) || self.faults.on(Fault::Freeze) { 200_000 } else { 20_000 }
+    }
+}
