@@ -10,6 +10,7 @@ mod describe;
 mod lane;
 mod member;
 mod membership;
+mod positions;
 mod producer;
 mod random;
 mod route;

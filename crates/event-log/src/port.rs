@@ -187,10 +187,15 @@ pub trait Tail: Send + 'static {
     fn next(&mut self) -> impl Future<Output = Result<Vec<RawRecord>, LogError>> + Send;
 }
 
-/// Membership of a group. Dropping it leaves without waiting; the group notices by silence.
+/// Membership of a group. Dropping it leaves without waiting; the group notices by silence at the
+/// latest. A member without partitions (there are more members than partitions) gets no event.
 pub trait GroupMember: Send + 'static {
     /// Waits for the next event. Cancel safe. The member's liveness towards the group is kept by
-    /// the adapter's own thread as long as the process runs.
+    /// the adapter as long as the process runs (Kafka: a thread of its own; embedded: a task on
+    /// the runtime that joined, so a runtime that stands still is dropped).
+    ///
+    /// # Errors
+    /// [`LogError::NotMember`] once the membership is over; what was held was reported lost before.
     fn next(&mut self) -> impl Future<Output = Result<MembershipEvent, LogError>> + Send;
 
     /// Gives a revoked partition back, after the last append to it is settled. `applied` is the

@@ -186,7 +186,7 @@ impl KafkaConfig {
         config
     }
 
-    /// Most bytes that one request of these clients carries.
+    /// Whether an option's value must not be printed.
     pub(super) fn is_secret(name: &str) -> bool {
         ["password", "secret", "private", "key.pem", "certificate", "jaas", "oauthbearer.config", "username"]
             .iter()

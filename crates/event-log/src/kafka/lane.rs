@@ -21,6 +21,7 @@ use task_events::{Offset, PartitionId};
 use super::config::{self, KafkaConfig};
 use super::context::Quiet;
 use super::convert::{error_of, record_of};
+use super::positions;
 use super::route::{Arrival, Route};
 use crate::{LogError, OffsetRange};
 
@@ -229,36 +230,12 @@ impl Lane {
 
     /// Start and end as of now. Blocking.
     pub fn range(&self, partition: PartitionId, timeout: Duration) -> Result<OffsetRange, LogError> {
-        range(&self.client, &self.topic, partition, timeout)
+        positions::range(&self.client, &self.topic, partition, timeout)
     }
 
     fn list(&self, partition: PartitionId, from: Option<Offset>) -> TopicPartitionList {
-        list(&self.topic, partition, from)
+        positions::list(&self.topic, partition, from)
     }
-}
-
-/// A list of one partition, with a position where one is needed.
-pub(super) fn list(topic: &str, partition: PartitionId, from: Option<Offset>) -> TopicPartitionList {
-    let mut list = TopicPartitionList::with_capacity(1);
-    let mut entry = list.add_partition(topic, i32::from(partition.0));
-    if let Some(from) = from {
-        let position = rdkafka::Offset::Offset(i64::try_from(from.0).unwrap_or(i64::MAX));
-        // Fails for positions below zero only.
-        let _ = entry.set_offset(position);
-    }
-    list
-}
-
-/// Start and end of a partition as of now. Blocking.
-pub(super) fn range(
-    client: &Client,
-    topic: &str,
-    partition: PartitionId,
-    timeout: Duration,
-) -> Result<OffsetRange, LogError> {
-    let marks = client.fetch_watermarks(topic, i32::from(partition.0), timeout);
-    let (start, end) = marks.map_err(|e| error_of("cannot read the range", &e))?;
-    Ok(OffsetRange { start: Offset(start.max(0).unsigned_abs()), end: Offset(end.max(0).unsigned_abs()) })
 }
 
 /// For the watchdog.

@@ -28,8 +28,9 @@ use crate::{AppendOutcome, LogError, OutRecord};
 
 /// How long one poll waits; also how late a broken producer is noticed at most.
 const POLL: Duration = Duration::from_millis(50);
-/// Protocol overhead of a record that counts towards the size limit (headers' lengths, framing).
-const RECORD_OVERHEAD: usize = 64;
+/// Protocol overhead that counts towards the size limit: the broker's limit is for the whole
+/// record batch (61 bytes) with the record's lengths, and a record must fit on its own.
+const RECORD_OVERHEAD: usize = 128;
 
 /// Producer of a log, replaced when its outcome is in doubt.
 pub(super) struct Producer {

@@ -12,7 +12,8 @@ use task_events::{Offset, PartitionId};
 use super::config::KafkaConfig;
 use super::context::Quiet;
 use super::convert::{error_of, record_of};
-use super::lane::{self, Client};
+use super::lane::Client;
+use super::positions;
 use crate::{LogError, MemberInfo, OffsetRange, RawRecord};
 
 /// Offsets at most this far apart are read through rather than sought.
@@ -40,11 +41,11 @@ impl Reader {
     }
 
     pub fn range(&self, partition: PartitionId) -> Result<OffsetRange, LogError> {
-        self.with(|client| lane::range(client, &self.config.topic, partition, self.config.request_timeout))
+        self.with(|client| positions::range(client, &self.config.topic, partition, self.config.request_timeout))
     }
 
     pub fn offset_at(&self, partition: PartitionId, unix_ms: i64) -> Result<Option<Offset>, LogError> {
-        let mut list = lane::list(&self.config.topic, partition, None);
+        let mut list = positions::list(&self.config.topic, partition, None);
         let place = list.set_partition_offset(
             &self.config.topic,
             i32::from(partition.0),
@@ -85,7 +86,7 @@ impl Reader {
         partition: PartitionId,
         offsets: &[Offset],
     ) -> Result<Vec<RawRecord>, LogError> {
-        let range = lane::range(client, &self.config.topic, partition, self.config.request_timeout)?;
+        let range = positions::range(client, &self.config.topic, partition, self.config.request_timeout)?;
         if let Some(&offset) = offsets.iter().find(|offset| **offset < range.start || **offset >= range.end) {
             let (start, end) = (range.start, range.end);
             return Err(LogError::OutOfRange { partition, offset, start, end });
@@ -113,7 +114,7 @@ impl Reader {
         for offset in wanted {
             if position.is_none_or(|position| offset > Offset(position.0.saturating_add(NEAR))) {
                 client
-                    .assign(&lane::list(&self.config.topic, partition, Some(offset)))
+                    .assign(&positions::list(&self.config.topic, partition, Some(offset)))
                     .map_err(|e| error_of("cannot assign", &e))?;
             }
             loop {

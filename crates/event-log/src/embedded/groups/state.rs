@@ -225,3 +225,6 @@ impl Group {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
