@@ -4,10 +4,13 @@
 //! ([`run_partition`]) carries both between the owner and the ports. The fold is never advanced by
 //! a record that was not read back, and every answer and effect follows from the fold.
 //!
-//! Rooms: `phase` (claim, supersede, drain), `folding` (what was read back), `flight` (own records
-//! between append and read-back), `creating`, `dispatching`, `leasing`, `reporting`,
-//! `closed_tasks`, `rows` (owed rows, checkpoints), `clock` (broker time).
+//! Rooms: `phase` (claim, supersede) and `draining`; `folding` (what was read back); `flight`,
+//! `appending`, `settling` (own records from append to their end); `requests`, `asking` (who waits,
+//! and where a command goes); `creating`; `dispatching`, `handing_out`, `locking`; `leasing`,
+//! `arming`, `firing` (timers); `reporting`; `closed_tasks`; `rows`, `owed`, `checkpointing`; `clock`.
 
+mod appending;
+mod arming;
 mod asking;
 mod checkpointing;
 mod clock;
@@ -15,17 +18,24 @@ mod closed_tasks;
 mod config;
 mod creating;
 mod dispatching;
+mod draining;
+mod firing;
 mod flight;
 mod folding;
+mod handing_out;
 mod inbox;
 mod leasing;
 mod loading;
+mod locking;
 mod message;
 mod owed;
 mod phase;
 mod reporting;
+mod requests;
 mod rows;
+mod settling;
 mod shell;
+mod starting;
 mod work;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -33,24 +43,28 @@ use std::collections::{BTreeSet, VecDeque};
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 use task_core::timers::{OrderedTimers, Timers as _};
-use task_core::{PartitionState, Reason};
+use task_core::{HashRing, PartitionState, Reason};
 use task_events::{
-    Encoder, EventId, ExecutionId, Incarnation, Offset, OwnerSeq, PartitionEpoch, PartitionId, Sha256Hash, TaskId, Text,
+    Encoder, EventId, Incarnation, Offset, OwnerSeq, PartitionEpoch, PartitionId, Sha256Hash, TaskId, Text,
 };
 
 pub use checkpointing::Checkpoint;
 pub use config::*;
 pub use inbox::{Freeze, Inbox, OwnerHandle, inbox};
 pub use message::*;
+pub use starting::Start;
 pub use shell::{Exit, HAND_OVER, Ports, Setup, run_partition};
 
 use asking::Call;
 use clock::BrokerClock;
 use creating::Creates;
 use dispatching::Dispatch;
+use firing::OverdueWindow;
 use flight::Flight;
 use leasing::Live;
+use locking::LockState;
 use owed::Owed;
+use reporting::Noted;
 use work::{Job, Waiting};
 
 type Map<K, V> = HashMap<K, V, FixedState>;
@@ -104,7 +118,13 @@ enum Timer {
 struct Rejections {
     reason: Reason,
     count: u32,
-    until_ms: u64,
+}
+
+/// The newest process seen of a worker, and when it was last heard of.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    incarnation: Incarnation,
+    at_ms: u64,
 }
 
 /// A request that waits for its answer.
@@ -146,6 +166,9 @@ pub struct Owner {
     proof_until_ms: u64,
     renewed_ms: u64,
     wants_proof: bool,
+    log_pause_until_ms: u64,
+    owner_heard_ms: u64,
+    silence_told: bool,
 
     // own records and port calls
     flight: Flight,
@@ -156,21 +179,28 @@ pub struct Owner {
     // requests
     requests: Map<Token, Request>,
     deadlines: OrderedTimers<Token>,
+    swept_ms: u64,
     parked: VecDeque<Job>,
     unproven: VecDeque<Job>,
     waiting: Map<TaskId, VecDeque<Job>>,
 
     // tasks
     todo: BTreeSet<TaskId>,
-    timers: OrderedTimers<(TaskId, Timer)>,
+    /// Timers whose only act is an append or a look: they need no proof.
+    acting: OrderedTimers<(TaskId, Timer)>,
+    /// Timers that judge.
+    judged: OrderedTimers<(TaskId, Timer)>,
+    overdue: OverdueWindow,
     live: Map<TaskId, Live>,
     by_worker: Map<Text, BTreeSet<TaskId>>,
-    workers: Map<Text, Incarnation>,
-    closing: Set<TaskId>,
+    workers: Map<Text, Seen>,
+    /// Boot ms until which a task's former attempt may still run.
     holds: Map<TaskId, u64>,
     rejections: Map<TaskId, Rejections>,
-    noted: Set<ExecutionId>,
+    noted: Noted,
+    /// Open tasks by creator, and creates under way.
     creators: Map<Text, usize>,
+    creating: Map<Text, usize>,
     dispatch: Dispatch,
     polls: VecDeque<Waiting>,
     creates: Creates,
@@ -183,98 +213,19 @@ pub struct Owner {
     acked_at_ms: u64,
     rows_writing: usize,
     checkpoint: Option<Checkpoint>,
+    ring: HashRing,
 
     lock: LockState,
     draining: Option<u64>,
     out: Vec<Effect>,
 }
 
-#[derive(Clone, Debug, Default)]
-struct LockState {
-    away: bool,
-    run_id: Option<String>,
-    asked_ms: u64,
-    renewed_ms: u64,
-}
-
-/// What an owner starts from.
-pub struct Start {
-    /// State of the newest valid checkpoint, or of offset 0; with rows.
-    pub fold: PartitionState,
-    /// End offset, sampled once.
-    pub end: Offset,
-    /// Offset below which every owed row is acknowledged.
-    pub acked: Offset,
-    /// Number of this start of an owner within the process, so that claims never share an identity.
-    pub number: u64,
-    /// Random number of the caller.
-    pub random: u64,
-}
-
 impl Owner {
-    /// An owner that will fold to the end, claim, and only then decide.
-    pub fn new(cfg: OwnerConfig, rules: OwnerRules, id: Identity, start: Start) -> Self {
-        let clock = BrokerClock::new(cfg.clock_tolerance_ms);
-        let claim_backoff_ms = cfg.claim_backoff_ms;
-        let mut owner = Self {
-            cfg,
-            rules,
-            id,
-            encoder: Encoder::new(),
-            phase: Phase::Folding { until: start.end },
-            clock,
-            random: start.random,
-            claim_attempt: start.number << 24,
-            epoch: PartitionEpoch(0),
-            claims: Vec::new(),
-            claim_backoff_ms,
-            claimed_ms: 0,
-            next_seq: OwnerSeq(1),
-            proof_until_ms: 0,
-            renewed_ms: 0,
-            wants_proof: false,
-            flight: Flight::default(),
-            calls: Map::default(),
-            next_ticket: 0,
-            resend: Map::default(),
-            requests: Map::default(),
-            deadlines: OrderedTimers::default(),
-            parked: VecDeque::new(),
-            unproven: VecDeque::new(),
-            waiting: Map::default(),
-            todo: BTreeSet::new(),
-            timers: OrderedTimers::default(),
-            live: Map::default(),
-            by_worker: Map::default(),
-            workers: Map::default(),
-            closing: Set::default(),
-            holds: Map::default(),
-            rejections: Map::default(),
-            noted: Set::default(),
-            creators: Map::default(),
-            dispatch: Dispatch::default(),
-            polls: VecDeque::new(),
-            creates: Creates::default(),
-            keys_pending: Map::default(),
-            owed: Owed::default(),
-            acked: start.acked,
-            acked_sent: start.acked,
-            acked_at_ms: 0,
-            rows_writing: 0,
-            checkpoint: None,
-            lock: LockState::default(),
-            draining: None,
-            out: Vec::new(),
-            fold: start.fold,
-        };
-        owner.count_creators();
-        owner
-    }
-
     /// Takes an input and returns what is to be done.
     pub fn handle(&mut self, now: Now, input: Input) -> Vec<Effect> {
         self.clock.check(now);
         match input {
+            Input::Checkpoints(names) => self.published(now, names),
             Input::Records(records) => records.iter().for_each(|raw| self.read_back(now, raw)),
             Input::Appended(ticket, outcome) => self.appended(now, ticket, outcome),
             Input::LocksTaken(ticket, answer) => self.locks_taken(now, ticket, answer),
@@ -292,17 +243,28 @@ impl Owner {
         std::mem::take(&mut self.out)
     }
 
-    /// When [`Owner::handle`] wants an [`Input::Tick`] at the latest, boot ms.
+    /// When [`Owner::handle`] wants an [`Input::Tick`] at the latest, boot ms; always ahead.
     pub fn next_wake(&self, now: Now) -> u64 {
-        let mut at = now.boot_ms + self.cfg.renew_ms;
-        for due in [self.timers.next_due(), self.deadlines.next_due(), self.owed.next_due(), self.draining] {
-            at = at.min(due.unwrap_or(u64::MAX));
+        let mut at = now.boot_ms.saturating_add(self.cfg.renew_ms);
+        if self.phase == Phase::Done {
+            return at.max(now.boot_ms.saturating_add(1));
         }
-        match self.phase {
-            Phase::Claiming { retry_ms: Some(ms) } | Phase::Superseded { again_ms: ms } => at.min(ms),
-            Phase::Claiming { retry_ms: None } | Phase::Folding { .. } | Phase::Owning | Phase::Done => at,
+        // What is due and cannot be done yet is looked at again soon, not at once.
+        let soon = now.boot_ms.saturating_add(50);
+        let later = |due: Option<u64>| due.map_or(u64::MAX, |due| if due > now.boot_ms { due } else { soon });
+        at = at.min(later(self.acting.next_due())).min(later(self.judged.next_due()));
+        at = at.min(later(self.deadlines.next_due())).min(later(self.draining));
+        at = at.min(later(self.polls.front().map(|poll| poll.until_ms)));
+        if self.rows_writing < rows::WRITES {
+            at = at.min(later(self.owed.next_due()));
         }
-        .max(now.boot_ms + 1)
+        if self.phase == Phase::Owning && self.log_pause_until_ms > now.boot_ms {
+            at = at.min(self.log_pause_until_ms);
+        }
+        if let Phase::Claiming { retry_ms: Some(ms) } | Phase::Superseded { again_ms: ms } = self.phase {
+            at = at.min(later(Some(ms)));
+        }
+        at.max(now.boot_ms.saturating_add(1))
     }
 
     /// State of the fold, for metrics, lists and checks.
@@ -331,6 +293,7 @@ impl Owner {
 
     // Level-triggered: whatever the state asks for now, whoever changed it.
     fn pump(&mut self, now: Now) {
+        self.expire(now);
         self.step_phase(now);
         if self.phase == Phase::Owning {
             self.run_unproven(now);
@@ -338,13 +301,17 @@ impl Owner {
             self.do_todo(now);
             self.append_creates(now);
             self.hand_out(now);
+            self.expire_polls(now);
             self.renew(now);
             self.keep_locks(now);
         }
-        // After the hand-outs: a poll that does not wait still gets what is there now.
-        self.expire(now);
-        self.flush_rows(now);
-        self.finish_drain(now);
+        if let Some(off) = self.clock.tell() {
+            self.alarm(Alarm::ClockUnsettled(off));
+        }
+        if self.phase != Phase::Done {
+            self.flush_rows(now);
+            self.finish_drain(now);
+        }
     }
 
     // SplitMix64: enough for jitter, and the caller seeds it.

@@ -7,6 +7,7 @@
 mod apply;
 mod closed;
 mod core_state;
+mod hash_ring;
 mod history;
 mod matrix;
 mod meaning;
@@ -26,6 +27,7 @@ pub mod timers;
 
 pub use closed::Closed;
 pub use core_state::{CoreState, ENTITY_TASK, MAX_LOST};
+pub use hash_ring::{HashDiffers, HashRing, KEPT as HASHES_KEPT};
 pub use history::{History, HistoryEntry, MAX_HISTORY};
 pub use matrix::{Cell, Column, Matrix};
 pub use partition::{Admission, Counters, LastRecord, Owner, PartitionState};

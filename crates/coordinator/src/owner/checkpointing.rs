@@ -1,9 +1,10 @@
 //! When a checkpoint is taken and when it may be published (design.md §4.10).
 
+use snapshot_store::CheckpointName;
 use task_core::checkpoint::FrozenState;
 use task_events::{Offset, PartitionEpoch, RuleVersion};
 
-use super::{Effect, Owner, Phase};
+use super::{Effect, Now, Owner, Phase, Stop};
 
 /// A state to publish. Cutting it into chunks takes time and is the shell's business.
 #[derive(Clone, Debug)]
@@ -28,12 +29,33 @@ impl Owner {
         }
     }
 
-    /// Freezes the state at every offset divisible by the interval.
-    pub(super) fn checkpoint_due(&mut self) {
+    /// Freezes the state at every offset divisible by the interval; every reader compares its hash.
+    pub(super) fn checkpoint_due(&mut self, now: Now) {
         let at = self.fold.next_offset;
-        if self.phase == Phase::Owning && at > Offset(0) && at.0.is_multiple_of(self.cfg.checkpoint_every) {
+        if at == Offset(0) || !at.0.is_multiple_of(self.cfg.checkpoint_every.max(1)) {
+            return;
+        }
+        if let Err(differs) = self.ring.note(at, self.fold.hash()) {
+            return self.stop(now, Stop::StateDiffers(differs));
+        }
+        if self.phase == Phase::Owning {
             self.checkpoint = Some(self.take_checkpoint());
             self.publish_checkpoint();
+        }
+    }
+
+    /// Checkpoints that anybody has published: whoever folded the log to another state than this
+    /// owner at the same offset, one of both is wrong, and this one stops.
+    pub(super) fn published(&mut self, now: Now, names: Vec<CheckpointName>) {
+        for name in names {
+            let comparable = name.offset.0.is_multiple_of(self.cfg.checkpoint_every.max(1))
+                || self.ring.get(name.offset).is_some();
+            if name.partition == self.partition()
+                && comparable
+                && let Err(differs) = self.ring.expect(name.offset, name.state_hash)
+            {
+                return self.stop(now, Stop::StateDiffers(differs));
+            }
         }
     }
 

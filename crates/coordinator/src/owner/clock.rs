@@ -13,6 +13,7 @@ pub(super) struct BrokerClock {
     tolerance_ms: i64,
     anchor: Option<Anchor>,
     off_by_ms: Option<i64>,
+    told: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -24,14 +25,14 @@ struct Anchor {
 
 impl BrokerClock {
     pub(super) const fn new(tolerance_ms: i64) -> Self {
-        Self { tolerance_ms, anchor: None, off_by_ms: None }
+        Self { tolerance_ms, anchor: None, off_by_ms: None, told: false }
     }
 
     /// Takes the broker's stamp of an own record that was read back now. Re-anchors only when the
     /// wall clock agrees with it: when they differ nobody knows which of them stepped.
     pub(super) fn observe(&mut self, now: Now, broker_ms: i64) {
         let off = now.wall_ms.saturating_sub(broker_ms);
-        if off.abs() <= self.tolerance_ms {
+        if off.unsigned_abs() <= self.tolerance_ms.unsigned_abs() {
             self.anchor = Some(Anchor { boot_ms: now.boot_ms, wall_ms: now.wall_ms, broker_ms });
             self.off_by_ms = None;
         } else {
@@ -46,7 +47,7 @@ impl BrokerClock {
         if let Some(a) = self.anchor {
             let boot = i64::try_from(now.boot_ms.saturating_sub(a.boot_ms)).unwrap_or(i64::MAX);
             let drift = now.wall_ms.saturating_sub(a.wall_ms).saturating_sub(boot);
-            if drift.abs() > self.tolerance_ms {
+            if drift.unsigned_abs() > self.tolerance_ms.unsigned_abs() {
                 self.off_by_ms.get_or_insert(drift);
             }
         }
@@ -62,6 +63,18 @@ impl BrokerClock {
         self.anchor.map_or(now.wall_ms, |a| {
             a.broker_ms.saturating_add(i64::try_from(now.boot_ms.saturating_sub(a.boot_ms)).unwrap_or(i64::MAX))
         })
+    }
+
+    /// When broker time `at_ms` was, on the monotonic clock; at most now.
+    pub(super) fn boot_at_past(&self, now: Now, at_ms: i64) -> u64 {
+        let ago = self.broker_ms(now).saturating_sub(at_ms);
+        now.boot_ms.saturating_sub(u64::try_from(ago).unwrap_or(0))
+    }
+
+    /// Whether an alarm is due: once for each time the clocks came apart.
+    pub(super) fn tell(&mut self) -> Option<i64> {
+        let told = std::mem::replace(&mut self.told, self.off_by_ms.is_some());
+        self.off_by_ms.filter(|_| !told)
     }
 
     /// When broker time `at_ms` will have come, on the monotonic clock.

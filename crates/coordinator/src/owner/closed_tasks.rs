@@ -55,7 +55,8 @@ impl Owner {
         };
         let Some(task) = task else { return };
         if self.phase != Phase::Owning {
-            return self.reply(job.token, Answer::Unavailable(Why::NotOwner));
+            // Claiming again: decided anew when the claim is read back.
+            return self.run(now, job);
         }
         // While the row was read the task may have been opened, closed or asked about again.
         let moved = self.fold.tasks.get(task).is_some()

@@ -1,4 +1,4 @@
-//! Creates: key, payload, id, append, in this order.
+//! Creates: key, limits, id, payload, append, in this order.
 //!
 //! Ids are minted in append order above the highest accepted one, and a payload is stored before
 //! the event that names its hash; so creates leave in the order their ids were minted, each as
@@ -46,37 +46,33 @@ impl Creates {
 fn key_of(job: &Job) -> Option<Key> {
     match &job.command {
         Command::Create(create) => create.key,
-        _ => None,
+        Command::Poll(_)
+        | Command::Heartbeat(_)
+        | Command::Report(_)
+        | Command::Cancel { .. }
+        | Command::Replay { .. }
+        | Command::Review { .. }
+        | Command::Get { .. }
+        | Command::Queue { .. } => None,
     }
 }
 
 impl Owner {
     /// A create, at first or after its record died.
     pub(super) fn create(&mut self, now: Now, job: Job) {
-        let Command::Create(create) = &job.command else { return };
-        let full = self.creators.get(&create.task.created.creator).copied().unwrap_or(0) >= self.cfg.max_open_tasks;
-        if full {
-            return self.reply(job.token, Answer::BacklogFull { limit: self.cfg.max_open_tasks });
-        }
-        if self.clock.unsettled().is_some() {
-            return self.reply(job.token, Answer::Unavailable(Why::ClockUnsettled));
-        }
-        if self.owed.bytes() * 2 >= self.cfg.owed_bytes {
-            return self.reply(job.token, Answer::Unavailable(Why::StoreBehind));
-        }
-        if self.flight.len() + self.creates.queue.len() >= self.cfg.max_in_flight {
-            return self.reply(job.token, Answer::Unavailable(Why::InFlightFull));
-        }
-        let Some(key) = create.key else { return self.mint(now, job) };
+        let Some(key) = key_of(&job) else { return self.mint(now, job) };
         if let Some(others) = self.keys_pending.get_mut(&key.key_hash) {
             // Equal keys in flight join: they are answered when the first one is decided.
             return others.push(job);
         }
         if self.rules.owed_first
-            && let Some(row) = self.owed.key(&key.key_hash)
+            && let Some(row) = self.owed.key(&key.key_hash).filter(|row| self.in_window(now, row))
         {
             let answer = key_answer(row, key);
             return self.answer_from_memory(now, job, answer);
+        }
+        if self.keys_pending.len() >= self.cfg.max_in_flight {
+            return self.reply(job.token, Answer::Unavailable(Why::InFlightFull));
         }
         self.keys_pending.insert(key.key_hash, Vec::new());
         if self.rules.key_read {
@@ -87,35 +83,61 @@ impl Owner {
         }
     }
 
+    fn in_window(&self, now: Now, row: &KeyRow) -> bool {
+        row.created_at.saturating_add(KEY_WINDOW_MS) > self.clock.broker_ms(now)
+    }
+
     /// A key's row was read.
     pub(super) fn key_read(&mut self, now: Now, ticket: Ticket, answer: Result<Option<KeyRow>, StoreError>) {
         let Some(Call::Key(job)) = self.calls.remove(&ticket) else { return };
         let Some(key) = key_of(&job) else { return };
         if self.phase != Phase::Owning {
-            return self.reply(job.token, Answer::Unavailable(Why::NotOwner));
+            // Claiming again: nothing is decided until the claim is read back, then everything anew.
+            self.run(now, job.clone());
+            return self.release_key(now, &job);
         }
         match answer {
             Err(_) => {
                 self.alarm(Alarm::StoreUnavailable);
-                self.reply(job.token, Answer::Unavailable(Why::StoreUnavailable));
-                self.release_key(now, &job);
+                self.refuse(now, &job, Answer::Unavailable(Why::StoreUnavailable));
             }
-            Ok(Some(row)) if row.created_at.saturating_add(KEY_WINDOW_MS) > self.clock.broker_ms(now) => {
-                // The row does not change any more, so this is no answer from memory.
-                self.reply(job.token, key_answer(&row, key));
-                self.release_key(now, &job);
-            }
+            // The row does not change any more, so this is no answer from memory.
+            Ok(Some(row)) if self.in_window(now, &row) => self.refuse(now, &job, key_answer(&row, key)),
             Ok(_) => self.mint(now, job),
         }
     }
 
+    // Limits come after the key: what exists already is told whatever the load.
+    fn limit(&mut self, job: &Job) -> Option<Answer> {
+        let Command::Create(create) = &job.command else { return None };
+        let creator = &create.task.created.creator;
+        let open = [&self.creators, &self.creating].map(|of| of.get(creator).copied().unwrap_or(0));
+        if open[0] + open[1] >= self.cfg.max_open_tasks {
+            return Some(Answer::BacklogFull { limit: self.cfg.max_open_tasks });
+        }
+        if self.clock.unsettled().is_some() {
+            // Only an own record's stamp can settle it, and an idle owner writes none.
+            self.wants_proof = true;
+            return Some(Answer::Unavailable(Why::ClockUnsettled));
+        }
+        if self.owed.bytes().saturating_mul(2) >= self.cfg.owed_bytes {
+            return Some(Answer::Unavailable(Why::StoreBehind));
+        }
+        if self.creates.queue.len() >= self.room() {
+            return Some(Answer::Unavailable(Why::InFlightFull));
+        }
+        None
+    }
+
     fn mint(&mut self, now: Now, job: Job) {
+        if let Some(answer) = self.limit(&job) {
+            return self.refuse(now, &job, answer);
+        }
         let Command::Create(create) = &job.command else { return };
         let highest = if self.rules.mint_above_highest { self.fold.highest } else { TaskId::ZERO };
         let highest = highest.max(self.creates.last.unwrap_or(TaskId::ZERO));
         let Some(id) = TaskId::mint(highest, self.partition(), now.wall_ms) else {
-            self.reply(job.token, Answer::Unavailable(Why::ClockUnsettled));
-            return self.release_key(now, &job);
+            return self.refuse(now, &job, Answer::Unavailable(Why::ClockUnsettled));
         };
         self.creates.last = Some(id);
         if create.key.is_none()
@@ -123,11 +145,30 @@ impl Owner {
         {
             request.minted = Some(id);
         }
+        *self.creating.entry(create.task.created.creator.clone()).or_default() += 1;
         let payload = create.payload.clone();
         self.creates.queue.push_back(Minted { job, id, ready: payload.is_none() });
         if let Some(bytes) = payload {
             let ticket = self.ticket(Call::Payload(id));
             self.out.push(Effect::StorePayload(ticket, id, PayloadItem::Parameters, bytes));
+        }
+    }
+
+    // A create that is not written; those that joined its key are decided on what is known now.
+    fn refuse(&mut self, now: Now, job: &Job, answer: Answer) {
+        self.reply(job.token, answer);
+        self.release_key(now, job);
+    }
+
+    /// A minted create is over, one way or the other.
+    pub(super) fn uncount(&mut self, job: &Job) {
+        if let Command::Create(create) = &job.command
+            && let Some(n) = self.creating.get_mut(&create.task.created.creator)
+        {
+            *n = n.saturating_sub(1);
+            if *n == 0 {
+                self.creating.remove(&create.task.created.creator);
+            }
         }
     }
 
@@ -139,21 +180,27 @@ impl Owner {
             self.creates.queue[at].ready = true;
         } else if let Some(minted) = self.creates.queue.remove(at) {
             self.alarm(Alarm::StoreUnavailable);
-            self.reply(minted.job.token, Answer::Unavailable(Why::StoreUnavailable));
-            self.release_key(now, &minted.job);
+            self.uncount(&minted.job);
+            self.refuse(now, &minted.job, Answer::Unavailable(Why::StoreUnavailable));
         }
     }
 
-    /// Appends the creates whose turn it is.
+    /// Appends the creates whose turn it is. One that nobody waits for any more must not hold up
+    /// those behind it: nothing was written, so nobody was told anything either.
     pub(super) fn append_creates(&mut self, now: Now) {
+        if !self.may_write(now) {
+            return;
+        }
         let mut batches = Vec::new();
-        while let Some(minted) = self.creates.queue.front()
-            && minted.ready
-        {
+        while let Some(minted) = self.creates.queue.front() {
+            let waits = self.requests.contains_key(&minted.job.token);
+            if waits && (!minted.ready || batches.len() >= self.room()) {
+                break;
+            }
             let Some(Minted { job, id, .. }) = self.creates.queue.pop_front() else { break };
             let Command::Create(create) = &job.command else { continue };
-            if !self.requests.contains_key(&job.token) {
-                // Nobody waits any more and nothing was written: nobody was told anything either.
+            if !waits {
+                self.uncount(&job);
                 self.release_key(now, &job);
                 continue;
             }
@@ -171,12 +218,14 @@ impl Owner {
 
     /// A create was read back as accepted.
     pub(super) fn created(&mut self, now: Now, job: Job, id: TaskId, created_at: i64) {
+        self.uncount(&job);
         self.reply(job.token, Answer::Created { task_id: id, created_at });
         self.release_key(now, &job);
     }
 
     /// A create's record is dead: the task was never born; a new id, and its payload again.
     pub(super) fn create_died(&mut self, now: Now, job: Job, _id: TaskId) {
+        self.uncount(&job);
         self.release_key(now, &job);
         if let Some(request) = self.requests.get_mut(&job.token) {
             request.has_record = false;

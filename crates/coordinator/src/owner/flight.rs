@@ -29,6 +29,9 @@ pub(super) struct InFlight {
     pub(super) origin: Origin,
     /// Boot time of the append, for the proof of being current.
     pub(super) appended_ms: u64,
+    /// It ends the attempt on the owner's own account: what signs of life are worth meanwhile is
+    /// known only when it is read back.
+    pub(super) closes: bool,
     /// Read back as rejected, but not dead yet.
     pub(super) rejected: Option<Reason>,
 }
@@ -38,6 +41,20 @@ pub(super) struct Flight {
     records: BTreeMap<At, InFlight>,
     by_id: HashMap<EventId, At, FixedState>,
     busy: HashMap<TaskId, u32, FixedState>,
+    closing: HashMap<TaskId, u32, FixedState>,
+}
+
+fn count(of: &mut HashMap<TaskId, u32, FixedState>, task: TaskId) {
+    *of.entry(task).or_default() += 1;
+}
+
+fn discount(of: &mut HashMap<TaskId, u32, FixedState>, task: TaskId) {
+    if let Some(n) = of.get_mut(&task) {
+        *n -= 1;
+        if *n == 0 {
+            of.remove(&task);
+        }
+    }
 }
 
 impl Flight {
@@ -53,9 +70,17 @@ impl Flight {
         self.busy.contains_key(&task)
     }
 
+    /// Whether a record is in flight that ends the task's attempt.
+    pub(super) fn is_closing(&self, task: TaskId) -> bool {
+        self.closing.contains_key(&task)
+    }
+
     pub(super) fn insert(&mut self, at: At, record: InFlight) {
         if let Some(task) = record.task {
-            *self.busy.entry(task).or_default() += 1;
+            count(&mut self.busy, task);
+            if record.closes {
+                count(&mut self.closing, task);
+            }
         }
         self.by_id.insert(record.event_id, at);
         self.records.insert(at, record);
@@ -72,12 +97,10 @@ impl Flight {
     pub(super) fn remove(&mut self, at: At) -> Option<InFlight> {
         let record = self.records.remove(&at)?;
         self.by_id.remove(&record.event_id);
-        if let Some(task) = record.task
-            && let Some(n) = self.busy.get_mut(&task)
-        {
-            *n -= 1;
-            if *n == 0 {
-                self.busy.remove(&task);
+        if let Some(task) = record.task {
+            discount(&mut self.busy, task);
+            if record.closes {
+                discount(&mut self.closing, task);
             }
         }
         Some(record)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use assignment_lock::{Holder, Lock, LockUnavailable, ServerState};
 use bytes::Bytes;
 use event_log::{AppendOutcome, OutRecord, RawRecord};
-use snapshot_store::{KeyRow, PayloadItem, RowWrite, SnapshotRow, StoreError};
+use snapshot_store::{CheckpointName, KeyRow, PayloadItem, RowWrite, SnapshotRow, StoreError};
 use task_core::decide::{NewTask, Refusal, Replay};
 use task_events::{Offset, ReviewOutcome, RuleVersion, RunNo, Sha256Hash, TaskId, TaskState, Text};
 use worker_protocol::{Heartbeat, HeartbeatAnswer, Poll, PollAnswer, Report, ReportAnswer};
@@ -124,6 +124,8 @@ pub enum Why {
     LogUnavailable,
     /// The owner is handing over.
     Draining,
+    /// The record does not fit the schema: a defect of whoever let the request in.
+    Unwritable,
 }
 
 /// A task as [`Command::Get`] shows it.
@@ -227,6 +229,8 @@ pub enum Input {
     KeyRead(Ticket, Result<Option<KeyRow>, StoreError>),
     /// A payload was stored.
     PayloadStored(Ticket, Result<(), StoreError>),
+    /// What checkpoints of the partition are published.
+    Checkpoints(Vec<CheckpointName>),
     /// A request.
     Command(Token, Command),
     /// Nobody waits for this answer any more.
@@ -291,6 +295,12 @@ pub enum Alarm {
     Quarantined(Offset, task_events::Malformed),
     /// Two results for one attempt.
     ResultConflict(TaskId),
+    /// No accepted record of the partition's owner for 15 s although there is work.
+    OwnerSilent,
+    /// Somebody else counted up this owner's own epoch; the partition is claimed again.
+    OwnerSeqTaken,
+    /// A record does not fit the schema and was not written.
+    Unwritable(task_events::Kind, String),
 }
 
 impl Alarm {
@@ -305,6 +315,9 @@ impl Alarm {
             Self::StoreUnavailable => "store_unavailable",
             Self::Quarantined(..) => "quarantined",
             Self::ResultConflict(_) => "result_conflict",
+            Self::OwnerSilent => "owner_silent",
+            Self::OwnerSeqTaken => "owner_seq_taken",
+            Self::Unwritable(..) => "unwritable",
         }
     }
 }
@@ -333,4 +346,7 @@ pub enum Stop {
         /// Offset that came.
         found: Offset,
     },
+    /// Another reader folded the same log to another state.
+    #[error("{0}: one of both readers is broken; compare their versions before starting this one again")]
+    StateDiffers(task_core::HashDiffers),
 }

@@ -109,7 +109,9 @@ impl Owed {
             Some(entry) => {
                 self.due.remove(&(entry.due_ms, what));
                 self.bytes = self.bytes.saturating_sub(entry.bytes);
-                entry.due_ms = entry.due_ms.min(due_ms);
+                // The first change during a write starts a new wait; every other one only shortens it.
+                let anew = entry.writing == Some(entry.changed);
+                entry.due_ms = if anew { due_ms } else { entry.due_ms.min(due_ms) };
                 entry
             }
             None => {
@@ -144,7 +146,7 @@ impl Owed {
     }
 
     /// The rows of one write are acknowledged. What changed meanwhile stays owed.
-    pub(super) fn acknowledged(&mut self, rows: &[Owes], now_ms: u64, lag_ms: u64) {
+    pub(super) fn acknowledged(&mut self, rows: &[Owes]) {
         for &what in rows {
             let Some(entry) = self.entries.get_mut(&what) else { continue };
             let written = entry.writing.take();
@@ -154,7 +156,6 @@ impl Owed {
                 self.by_since.remove(&(entry.since, what));
                 entry.since = written.map_or(entry.since, |w| Offset(w.0 + 1));
                 self.by_since.insert((entry.since, what));
-                entry.due_ms = now_ms + lag_ms;
                 self.due.insert((entry.due_ms, what));
             }
         }
@@ -226,13 +227,14 @@ mod tests {
         assert_eq!(rows, [Owes::Task(task)]);
         owed.open(task, Offset(8), 400, 20);
         assert_eq!(owed.next_due(), None, "one write of a row at a time");
-        owed.acknowledged(&rows, 150, 50);
-        assert_eq!((owed.acked_below(Offset(9)), owed.next_due()), (Offset(8), Some(200)));
-        let rows = owed.take_due(200, 10);
-        owed.failed(&rows, 260);
-        assert_eq!((owed.acked_below(Offset(9)), owed.next_due()), (Offset(8), Some(260)));
-        let rows = owed.take_due(260, 10);
-        owed.acknowledged(&rows, 270, 50);
+        owed.open(task, Offset(8), 350, 20);
+        owed.acknowledged(&rows);
+        assert_eq!((owed.acked_below(Offset(9)), owed.next_due()), (Offset(8), Some(350)));
+        let rows = owed.take_due(350, 10);
+        owed.failed(&rows, 460);
+        assert_eq!((owed.acked_below(Offset(9)), owed.next_due()), (Offset(8), Some(460)));
+        let rows = owed.take_due(460, 10);
+        owed.acknowledged(&rows);
         assert!(owed.is_empty());
         assert_eq!((owed.bytes(), owed.acked_below(Offset(9))), (0, Offset(9)));
     }

@@ -1,15 +1,37 @@
 //! Reports of workers: start, steps, results (design.md §5 *live*, *late*; §8 answers).
 
+use std::collections::VecDeque;
+
 use task_core::decide::{self, Fate, View};
 use task_core::{Closed, Record};
-use task_events::{TaskId, TaskState};
+use task_events::{ExecutionId, TaskId, TaskState};
 use worker_protocol::{Report, ReportAnswer, ReportBody};
 
 use super::work::Job;
-use super::{Alarm, Answer, Command, Now, Owner};
+use super::{Alarm, Answer, Command, Now, Owner, Set};
 
 /// How many RejectedReports are remembered, so that each execution gets one.
 const NOTED: usize = 100_000;
+
+/// Executions a RejectedReport was read back of, the newest ones.
+#[derive(Debug, Default)]
+pub(super) struct Noted {
+    known: Set<ExecutionId>,
+    order: VecDeque<ExecutionId>,
+}
+
+impl Noted {
+    pub(super) fn insert(&mut self, execution: ExecutionId) {
+        if self.known.insert(execution) {
+            self.order.push_back(execution);
+        }
+        if self.order.len() > NOTED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+}
 
 fn answer(answer: ReportAnswer) -> Answer {
     Answer::Report(answer)
@@ -41,7 +63,7 @@ impl Owner {
             Fate::Duplicate => {
                 // STARTING that is answered renews the worker's lease, so it renews the owner's too.
                 if matches!(report.body, ReportBody::Starting { .. }) && self.is_current(now) {
-                    self.sign_of_life(now, task, self.cfg.lease_ms);
+                    self.sign_of_life(now, task);
                 }
                 self.answer_from_memory(now, job, answer(ReportAnswer::Duplicate));
             }
@@ -70,18 +92,14 @@ impl Owner {
     fn fence(&mut self, now: Now, job: Job, report: &Report, task: TaskId) {
         let execution = report.attempt.execution_id;
         let trace = self.fold.tasks.get(task).and_then(|s| s.row.as_ref()).map(|r| r.trace_id.clone());
-        let draft = (!self.noted.contains(&execution))
+        // An id that was never minted is nobody's report.
+        let known = task <= self.fold.highest && !self.noted.known.contains(&execution);
+        let draft = known
             .then(|| decide::rejected_report(report, task, trace.unwrap_or_default(), "not_live"))
             .flatten();
         match draft {
             None => self.answer_from_memory(now, job, answer(ReportAnswer::Fenced)),
-            Some(draft) => {
-                if self.noted.len() >= NOTED {
-                    self.noted.clear();
-                }
-                self.noted.insert(execution);
-                self.append_for(now, job, vec![draft], answer(ReportAnswer::Fenced));
-            }
+            Some(draft) => self.append_for(now, job, vec![draft], answer(ReportAnswer::Fenced)),
         }
     }
 
@@ -91,7 +109,7 @@ impl Owner {
             && !report.body.is_terminal()
             && self.fold.tasks.get(task).is_some_and(|slot| slot.core.is_live(report.attempt))
         {
-            self.sign_of_life(now, task, self.cfg.lease_ms);
+            self.sign_of_life(now, task);
         }
     }
 }

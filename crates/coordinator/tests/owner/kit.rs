@@ -67,7 +67,9 @@ pub struct World {
     pub run_id: String,
     pub replies: BTreeMap<Token, Answer>,
     pub asked: u64,
+    /// The last task accepted under a name, and every id a name was written under.
     pub names: BTreeMap<String, TaskId>,
+    pub named: BTreeMap<TaskId, String>,
     pub ticks: u64,
     starts: u64,
     watch: log::Watch,
@@ -110,6 +112,7 @@ impl World {
             replies: BTreeMap::new(),
             asked: 0,
             names: BTreeMap::new(),
+            named: BTreeMap::new(),
             ticks: 0,
             starts: 0,
             watch: log::Watch::default(),

@@ -2,5 +2,7 @@
 //!
 //! One file per part of design.md; the kit is in `kit`.
 
-mod kit;
 mod basics;
+mod kit;
+mod leases;
+mod ownership;

@@ -99,10 +99,15 @@ impl World {
         if let (Body::TaskCreated(b), Some(id)) = (&record.event.body, record.event.task_id)
             && let Some(name) = &b.business_key
         {
-            self.names.entry(name.to_string()).or_insert(id);
+            self.named.insert(id, name.to_string());
         }
         let before = self.fold.clone();
         let verdict = self.fold.apply(&record);
+        if let (Verdict::Accepted(Change::Opened(id)), Some(name)) =
+            (&verdict, record.event.task_id.and_then(|id| self.named.get(&id)))
+        {
+            self.names.insert(name.clone(), *id);
+        }
         let line = self.line(&record, &verdict);
         let broken = match &verdict {
             Verdict::Rejected(_) => invariants::unchanged(&before, &self.fold, &record),

@@ -9,7 +9,7 @@ use super::World;
 
 impl World {
     pub fn name(&self, id: TaskId) -> String {
-        self.names.iter().find(|(_, i)| **i == id).map_or_else(|| format!("#{id}"), |(n, _)| n.clone())
+        self.named.get(&id).map_or_else(|| format!("#{id}"), Clone::clone)
     }
 
     /// `assign t1 w1 e=1 => rejected(stale_epoch)`

@@ -1,0 +1,284 @@
+//! Hand-outs: polls meet tasks that wait.
+//!
+//! A hand-out is a TaskAssigned that was read back as accepted and a lock that was asked for; only
+//! then does the poll hear of it. Everything before that can be undone by nobody's noticing.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use assignment_lock::{Holder, Lock};
+use task_core::decide::{self, Assign, View};
+use task_events::{ExecutionId, Incarnation, ReleaseReason, TaskId, TaskState, Text};
+use worker_protocol::{Assignment, Poll, PollAnswer};
+
+use super::asking::Call;
+use super::dispatching::{Gathering, HandOut};
+use super::work::{Batch, Job, Origin, Waiting};
+use super::{Answer, Command, Effect, LockUnavailablePolicy, Now, Owner, Seen};
+
+/// Longest a poll is kept waiting, whatever it asks for, ms.
+pub(super) const POLL_MAX_MS: u64 = 60_000;
+
+/// Workers remembered by their newest process before those not seen for a while are forgotten.
+const WORKERS: usize = 10_000;
+const WORKER_FORGOTTEN_MS: u64 = 10 * 60_000;
+
+impl Owner {
+    /// A poll arrives.
+    pub(super) fn poll(&mut self, now: Now, job: Job) {
+        let Command::Poll(poll) = &job.command else { return };
+        if !self.is_current(now) {
+            self.wants_proof = true;
+            self.unproven.push_back(job);
+            return;
+        }
+        if self.saw_worker(now, &poll.worker_id, poll.incarnation) > poll.incarnation {
+            return self.reply(job.token, Answer::Poll(PollAnswer::Superseded));
+        }
+        self.release_undelivered(now, poll);
+        let waiting = Waiting {
+            token: job.token,
+            worker_id: poll.worker_id.clone(),
+            until_ms: now.boot_ms.saturating_add(poll.wait_ms.min(POLL_MAX_MS)),
+            poll: poll.clone(),
+        };
+        // A worker has one poll open: an older one of it is answered, whoever still waits for it.
+        if let Some(at) = self.polls.iter().position(|p| p.worker_id == waiting.worker_id)
+            && let Some(old) = self.polls.remove(at)
+        {
+            self.answer_poll(now, &old);
+        }
+        if !self.to_stop(&waiting.poll).is_empty() {
+            return self.answer_poll(now, &waiting);
+        }
+        self.queue_poll(waiting);
+    }
+
+    fn queue_poll(&mut self, waiting: Waiting) {
+        let at = self.polls.partition_point(|p| p.until_ms <= waiting.until_ms);
+        self.polls.insert(at, waiting);
+    }
+
+    /// The newest process seen of a worker.
+    pub(super) fn saw_worker(&mut self, now: Now, worker: &Text, incarnation: Incarnation) -> Incarnation {
+        if self.workers.len() >= WORKERS && !self.workers.contains_key(worker) {
+            let by_worker = &self.by_worker;
+            self.workers.retain(|id, seen| {
+                by_worker.contains_key(id) || now.boot_ms.saturating_sub(seen.at_ms) < WORKER_FORGOTTEN_MS
+            });
+        }
+        let seen = self.workers.entry(worker.clone()).or_insert(Seen { incarnation, at_ms: now.boot_ms });
+        seen.at_ms = now.boot_ms;
+        seen.incarnation = seen.incarnation.max(incarnation);
+        seen.incarnation
+    }
+
+    /// Answers polls that have waited long enough; after hand-outs, so that one that does not wait
+    /// at all gets what is there.
+    pub(super) fn expire_polls(&mut self, now: Now) {
+        while let Some(poll) = self.polls.front()
+            && poll.until_ms <= now.boot_ms
+        {
+            let Some(poll) = self.polls.pop_front() else { break };
+            self.answer_poll(now, &poll);
+        }
+    }
+
+    /// An empty answer, with what the worker must stop.
+    pub(super) fn answer_poll(&mut self, now: Now, waiting: &Waiting) {
+        let stop = if self.is_current(now) { self.to_stop(&waiting.poll) } else { Vec::new() };
+        self.reply(waiting.token, Answer::Poll(PollAnswer::Work { assignments: Vec::new(), stop }));
+    }
+
+    // Attempts the worker holds that are over, or whose task's cancel was requested.
+    fn to_stop(&self, poll: &Poll) -> Vec<ExecutionId> {
+        let over = |execution: &&ExecutionId| match execution.parts() {
+            Some((task, _)) if task.partition() == self.partition() => self.fold.tasks.get(task).is_none_or(|slot| {
+                !slot.core.state.is_live() || slot.core.execution_id != **execution || slot.core.cancel_requested
+            }),
+            Some(_) | None => false,
+        };
+        poll.held.iter().filter(over).copied().collect()
+    }
+
+    // ASSIGNED attempts of this worker that this poll does not list were never delivered. One whose
+    // handler may already have been entered is left to its lease.
+    fn release_undelivered(&mut self, now: Now, poll: &Poll) {
+        let Some(tasks) = self.by_worker.get(&poll.worker_id) else { return };
+        let held: BTreeSet<ExecutionId> = poll.held.iter().copied().collect();
+        let undelivered = |id: &TaskId| {
+            let Some(slot) = self.fold.tasks.get(*id) else { return false };
+            let Some(row) = slot.row.as_deref() else { return false };
+            let assigned = slot.core.state == TaskState::Assigned && !row.optimistic_start;
+            row.worker_incarnation <= poll.incarnation
+                && (assigned || !self.rules.release_assigned_only)
+                && !held.contains(&slot.core.execution_id)
+                && !self.dispatch.is_under_way(*id)
+                && !self.is_taken(*id)
+        };
+        let lost: Vec<TaskId> = tasks.iter().copied().filter(undelivered).take(self.room()).collect();
+        let batches = lost.into_iter().filter_map(|id| {
+            let slot = self.fold.tasks.get(id)?;
+            let view = View { core: &slot.core, row: slot.row.as_deref()? };
+            let draft = decide::release(view, ReleaseReason::NeverDelivered, 0).ok()?;
+            Some(Batch { drafts: vec![draft], origin: Origin::Internal })
+        });
+        let batches = batches.collect();
+        self.append(now, batches);
+    }
+
+    /// Matches polls with tasks.
+    pub(super) fn hand_out(&mut self, now: Now) {
+        let blocked = self.owed.bytes() >= self.cfg.owed_bytes
+            || self.draining.is_some()
+            || !self.may_write(now)
+            || self.lock.away && self.cfg.lock_unavailable == LockUnavailablePolicy::Pause;
+        if blocked || self.polls.is_empty() || self.dispatch.len() == 0 {
+            return;
+        }
+        let lock = self.ticket(Call::Locks(Vec::new()));
+        let (mut batches, mut locks) = (Vec::new(), Vec::new());
+        let mut rest = VecDeque::new();
+        while let Some(waiting) = self.polls.pop_front() {
+            let mut given = BTreeSet::new();
+            while (given.len() as u32) < waiting.poll.free_slots && batches.len() < self.room() {
+                let Some(id) = self.next_for(&waiting) else { break };
+                self.dispatch.withdraw(id);
+                // Offered again when what is in flight of it is settled.
+                if self.is_taken(id) {
+                    continue;
+                }
+                let Some((batch, taken)) = self.assign(now, id, &waiting.poll) else { continue };
+                let holder = taken.holder.clone();
+                let hand_out = HandOut { token: waiting.token, holder, lock, read_back: false, locked: false };
+                self.dispatch.under_way.insert(id, hand_out);
+                given.insert(id);
+                batches.push(batch);
+                locks.push(taken);
+            }
+            if given.is_empty() {
+                rest.push_back(waiting);
+            } else {
+                let gathering = Gathering { outstanding: given, ready: Vec::new(), waiting };
+                self.dispatch.answers.insert(gathering.waiting.token, gathering);
+            }
+        }
+        self.polls = rest;
+        if locks.is_empty() {
+            self.calls.remove(&lock);
+            return;
+        }
+        let tasks: Vec<TaskId> = locks.iter().map(|taken| taken.task).collect();
+        self.calls.insert(lock, Call::Locks(tasks.clone()));
+        self.append(now, batches);
+        self.out.push(Effect::TakeLocks(lock, locks));
+        if !self.rules.effects_after_read_back {
+            tasks.into_iter().for_each(|id| self.hand_out_settled(now, id, |h| (h.read_back, h.locked) = (true, true)));
+        }
+    }
+
+    fn next_for(&self, waiting: &Waiting) -> Option<TaskId> {
+        let avoids = |id: TaskId| {
+            let row = self.fold.tasks.get(id).and_then(|slot| slot.row.as_deref());
+            row.is_some_and(|r| r.avoid_workers.contains(&waiting.worker_id))
+        };
+        self.dispatch.pick(&waiting.poll.queues, avoids)
+    }
+
+    fn assign(&self, now: Now, id: TaskId, poll: &Poll) -> Option<(Batch, Lock)> {
+        let slot = self.fold.tasks.get(id)?;
+        let view = View { core: &slot.core, row: slot.row.as_deref()? };
+        let to = Assign {
+            worker_id: poll.worker_id.clone(),
+            incarnation: poll.incarnation,
+            handler_version: poll.handler_version.clone(),
+            lease_ms: self.cfg.lease_ms,
+            lease_max_ms: self.cfg.lease_max_ms,
+            heartbeat_ms: self.cfg.heartbeat_ms,
+            optimistic_start: self.cfg.optimistic_start,
+        };
+        let draft = decide::assign(view, to, self.clock.broker_ms(now)).ok()?;
+        let holder = Holder { worker_id: poll.worker_id.clone(), exec_epoch: draft.exec_epoch };
+        let lock = Lock { task: id, holder, ttl_ms: self.cfg.lock_ttl_ms.min(self.cfg.lease_ms) };
+        Some((Batch { drafts: vec![draft], origin: Origin::Assign(id) }, lock))
+    }
+
+    /// A TaskAssigned was read back as accepted.
+    pub(super) fn assigned(&mut self, now: Now, task: TaskId) {
+        self.hand_out_settled(now, task, |h| h.read_back = true);
+    }
+
+    /// A TaskAssigned is dead: nobody heard of it; the lock goes, the task waits on.
+    pub(super) fn hand_out_died(&mut self, now: Now, task: TaskId) {
+        let Some(hand_out) = self.dispatch.under_way.remove(&task) else { return };
+        self.out.push(Effect::ReleaseLocks(vec![(task, hand_out.holder)]));
+        self.gathered(now, hand_out.token, task, false);
+    }
+
+    /// The attempt ended before its poll heard of it.
+    pub(super) fn drop_hand_out(&mut self, now: Now, task: TaskId) {
+        let Some(hand_out) = self.dispatch.under_way.get(&task) else { return };
+        let slot = self.fold.tasks.get(task).filter(|slot| slot.core.state == TaskState::Assigned);
+        let alive = slot.is_some_and(|slot| slot.core.exec_epoch == hand_out.holder.exec_epoch);
+        if hand_out.read_back && !alive {
+            let token = hand_out.token;
+            self.dispatch.under_way.remove(&task);
+            self.gathered(now, token, task, false);
+        }
+    }
+
+    pub(super) fn hand_out_settled(&mut self, now: Now, task: TaskId, part: impl FnOnce(&mut HandOut)) {
+        let Some(hand_out) = self.dispatch.under_way.get_mut(&task) else { return };
+        part(hand_out);
+        if hand_out.read_back && hand_out.locked {
+            let token = hand_out.token;
+            self.dispatch.under_way.remove(&task);
+            self.gathered(now, token, task, true);
+        }
+    }
+
+    // The poll hears of all its hand-outs at once.
+    fn gathered(&mut self, now: Now, token: super::Token, task: TaskId, ok: bool) {
+        let Some(gathering) = self.dispatch.answers.get_mut(&token) else { return };
+        gathering.outstanding.remove(&task);
+        if ok {
+            gathering.ready.push(task);
+        }
+        if !gathering.outstanding.is_empty() {
+            return;
+        }
+        let Some(gathering) = self.dispatch.answers.remove(&token) else { return };
+        let assignments: Vec<_> = gathering.ready.iter().filter_map(|id| self.assignment(*id)).collect();
+        let waits = gathering.waiting.until_ms > now.boot_ms && self.draining.is_none();
+        if assignments.is_empty() && waits {
+            // Unless nobody waits for it any more: then it must not be handed anything.
+            if self.requests.contains_key(&token) {
+                self.queue_poll(gathering.waiting);
+            }
+            return;
+        }
+        let stop = self.to_stop(&gathering.waiting.poll);
+        self.reply(token, Answer::Poll(PollAnswer::Work { assignments, stop }));
+    }
+
+    fn assignment(&self, id: TaskId) -> Option<Assignment> {
+        let slot = self.fold.tasks.get(id).filter(|slot| slot.core.state.is_live())?;
+        let row = slot.row.as_deref()?;
+        let attempt = slot.core.attempt();
+        let terms = row.timeout_config.as_ref()?;
+        Some(Assignment {
+            task_id: id,
+            attempt,
+            attempt_token: Text::from(attempt.execution_id.to_string()),
+            task_type: row.created.task_type.clone(),
+            payload_hash: row.created.payload_hash,
+            payload_ref: row.created.payload_ref.clone(),
+            trace_id: row.trace_id.clone(),
+            lease_ms: terms.lease_ms,
+            heartbeat_ms: terms.heartbeat_ms,
+            start_to_close_ms: terms.start_to_close_ms,
+            optimistic_start: row.optimistic_start,
+            steps_done: row.steps.iter().map(|s| s.done.clone()).collect(),
+            skip: row.plan.as_ref().map(|p| p.skip.clone()).unwrap_or_default(),
+        })
+    }
+}

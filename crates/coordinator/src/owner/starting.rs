@@ -1,0 +1,102 @@
+//! What an owner starts from.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use task_core::timers::OrderedTimers;
+use task_core::{HashRing, PartitionState};
+use task_events::{Encoder, Offset, OwnerSeq, PartitionEpoch};
+
+use super::clock::BrokerClock;
+use super::creating::Creates;
+use super::dispatching::Dispatch;
+use super::firing::OverdueWindow;
+use super::flight::Flight;
+use super::locking::LockState;
+use super::owed::Owed;
+use super::reporting::Noted;
+use super::{Identity, Map, Owner, OwnerConfig, OwnerRules, Phase};
+
+/// What an owner starts from.
+pub struct Start {
+    /// State of the newest valid checkpoint, or of offset 0; with rows.
+    pub fold: PartitionState,
+    /// End offset, sampled once.
+    pub end: Offset,
+    /// Offset below which every owed row is acknowledged.
+    pub acked: Offset,
+    /// Number of this start of an owner within the process, so that claims never share an identity.
+    pub number: u64,
+    /// Random number of the caller.
+    pub random: u64,
+}
+
+impl Owner {
+    /// An owner that will fold to the end, claim, and only then decide.
+    pub fn new(cfg: OwnerConfig, rules: OwnerRules, id: Identity, start: Start) -> Self {
+        let clock = BrokerClock::new(cfg.clock_tolerance_ms);
+        let claim_backoff_ms = cfg.claim_backoff_ms;
+        let mut ring = HashRing::default();
+        // An empty ring has nothing to differ from.
+        let _ = ring.note(start.fold.next_offset, start.fold.hash());
+        let mut owner = Self {
+            cfg,
+            rules,
+            id,
+            encoder: Encoder::new(),
+            phase: Phase::Folding { until: start.end },
+            clock,
+            random: start.random,
+            claim_attempt: start.number << 24,
+            epoch: PartitionEpoch(0),
+            claims: Vec::new(),
+            claim_backoff_ms,
+            claimed_ms: 0,
+            next_seq: OwnerSeq(1),
+            proof_until_ms: 0,
+            renewed_ms: 0,
+            wants_proof: false,
+            log_pause_until_ms: 0,
+            owner_heard_ms: 0,
+            silence_told: false,
+            flight: Flight::default(),
+            calls: Map::default(),
+            next_ticket: 0,
+            resend: Map::default(),
+            requests: Map::default(),
+            deadlines: OrderedTimers::default(),
+            swept_ms: 0,
+            parked: VecDeque::new(),
+            unproven: VecDeque::new(),
+            waiting: Map::default(),
+            todo: BTreeSet::new(),
+            acting: OrderedTimers::default(),
+            judged: OrderedTimers::default(),
+            overdue: OverdueWindow::default(),
+            live: Map::default(),
+            by_worker: Map::default(),
+            workers: Map::default(),
+            holds: Map::default(),
+            rejections: Map::default(),
+            noted: Noted::default(),
+            creators: Map::default(),
+            creating: Map::default(),
+            dispatch: Dispatch::default(),
+            polls: VecDeque::new(),
+            creates: Creates::default(),
+            keys_pending: Map::default(),
+            owed: Owed::default(),
+            acked: start.acked,
+            acked_sent: start.acked,
+            acked_at_ms: 0,
+            rows_writing: 0,
+            checkpoint: None,
+            ring,
+            lock: LockState::default(),
+            draining: None,
+            out: Vec::new(),
+            fold: start.fold,
+        };
+        owner.count_creators();
+        owner
+    }
+}
