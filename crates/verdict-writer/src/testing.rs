@@ -3,14 +3,13 @@
 
 use event_log::OutRecord;
 use service_kit::testing::ScriptedLog;
-use task_core::decide::{self, Assign, Draft, Lost, NewTask, RetryPolicy, Stamp, View};
+use task_core::decide::{self, Assign, Draft, Lost, NewTask, Report, ReportBody, RetryPolicy, Stamp, View};
 use task_core::{PartitionState, Pen};
 use task_events::{
     Body, Encoder, ErrorCategory, Event, HashForm, Incarnation, Offset, OwnerSeq, OwnershipClaimed, PartitionEpoch,
     PartitionId, Producer, RuleVersion, Service, Sha256Hash, StepDone, TaskCreated, TaskId, Text, Timeouts, decode,
     owner_event_id,
 };
-use worker_protocol::{Report, ReportBody};
 
 use crate::PenFold;
 

@@ -96,7 +96,7 @@ impl Machine {
                 }
             }
             Input::StepStarted { execution_id, step, is_idempotent } => {
-                self.with(execution_id, |a, _| a.step_started(step, is_idempotent));
+                self.with(execution_id, |a, shared| a.step_started(step, is_idempotent, shared));
             }
             Input::StepDone { execution_id, done } => {
                 self.with(execution_id, |a, shared| a.step_done(done, shared));
@@ -133,6 +133,12 @@ impl Machine {
     /// does not hold at all.
     pub fn write_until(&self, execution_id: ExecutionId) -> Option<u64> {
         self.attempts.get(&execution_id).and_then(Attempt::write_until)
+    }
+
+    /// Whether the step in progress may run: it is idempotent, or the owner knows by an accepted
+    /// heartbeat that the handler is inside it, and so will not take a silence for a safe retry.
+    pub fn is_step_announced(&self, execution_id: ExecutionId) -> bool {
+        self.attempts.get(&execution_id).is_some_and(Attempt::is_step_announced)
     }
 
     /// Whether it takes no new work (drain was asked for, or a newer process is the worker now).

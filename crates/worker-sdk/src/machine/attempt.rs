@@ -46,6 +46,9 @@ pub(super) struct Attempt {
     /// Completed steps, earlier attempts' included.
     pub(super) steps: Vec<StepDone>,
     pub(super) step_in_progress: Option<(Text, bool)>,
+    /// Steps entered so far, and the newest one that an accepted heartbeat named.
+    pub(super) step_number: u64,
+    pub(super) step_announced: u64,
     /// Key under which the machine files it.
     pub(super) filed_under: Option<u64>,
 }
@@ -75,6 +78,8 @@ impl Attempt {
             cancel_until: None,
             steps: assignment.steps_done.clone(),
             step_in_progress: None,
+            step_number: 0,
+            step_announced: 0,
             filed_under: None,
             assignment: Some(Arc::new(assignment)),
         }
@@ -95,6 +100,8 @@ impl Attempt {
             cancel_until: None,
             steps: Vec::new(),
             step_in_progress: None,
+            step_number: 0,
+            step_announced: 0,
             filed_under: None,
         }
     }
@@ -176,7 +183,7 @@ impl Attempt {
             return;
         }
         let request = shared.request_of(self.name.execution_id);
-        self.beats.sent(request, shared);
+        self.beats.sent(request, self.step_number, shared);
         let heartbeat = Heartbeat {
             attempt: self.name,
             worker_id: shared.config.worker_id.clone(),
@@ -189,10 +196,11 @@ impl Attempt {
     }
 
     pub(super) fn heartbeat_answered(&mut self, request: RequestId, answer: HeartbeatAnswer, shared: &mut Shared) {
-        let Some(sent_at) = self.beats.answered(request, shared) else { return };
+        let Some(beat) = self.beats.answered(request, shared) else { return };
         match answer {
             HeartbeatAnswer::Accepted { lease_ms, cancel_requested } => {
-                self.lease.renew(sent_at, lease_ms);
+                self.lease.renew(beat.sent_at, lease_ms);
+                self.step_announced = self.step_announced.max(beat.step_number);
                 if cancel_requested {
                     self.cancel(shared);
                 }

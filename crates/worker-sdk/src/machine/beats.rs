@@ -8,11 +8,20 @@ const REMEMBERED: usize = 8;
 /// Shortest wait before a failed heartbeat is tried again, ms.
 const RETRY_MIN_MS: u64 = 100;
 
+/// A heartbeat that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beat {
+    request: RequestId,
+    pub(super) sent_at: u64,
+    /// Number of the step it named.
+    pub(super) step_number: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct Beats {
     interval_ms: u64,
     next_at: u64,
-    unanswered: Vec<(RequestId, u64)>,
+    unanswered: Vec<Beat>,
 }
 
 impl Beats {
@@ -30,21 +39,21 @@ impl Beats {
         self.next_at = self.next_at.min(now);
     }
 
-    pub(super) fn sent(&mut self, request: RequestId, shared: &mut Shared) {
+    pub(super) fn sent(&mut self, request: RequestId, step_number: u64, shared: &mut Shared) {
         let now = shared.now.boot_ms;
         self.next_at = now.saturating_add(self.interval_ms);
         if self.unanswered.len() == REMEMBERED {
-            let (oldest, _) = self.unanswered.remove(0);
-            shared.requests.remove(&oldest);
+            let oldest = self.unanswered.remove(0);
+            shared.requests.remove(&oldest.request);
         }
-        self.unanswered.push((request, now));
+        self.unanswered.push(Beat { request, sent_at: now, step_number });
     }
 
-    /// When the heartbeat answered here was sent; `None` when it is none of ours.
-    pub(super) fn answered(&mut self, request: RequestId, shared: &mut Shared) -> Option<u64> {
-        let at = self.unanswered.iter().position(|(r, _)| *r == request)?;
+    /// The heartbeat answered here; `None` when it is none of ours.
+    pub(super) fn answered(&mut self, request: RequestId, shared: &mut Shared) -> Option<Beat> {
+        let at = self.unanswered.iter().position(|beat| beat.request == request)?;
         shared.requests.remove(&request);
-        Some(self.unanswered.remove(at).1)
+        Some(self.unanswered.remove(at))
     }
 
     /// Nobody could answer: try again well before the lease is over.
@@ -58,12 +67,12 @@ impl Beats {
     }
 
     pub(super) fn is_ours(&self, request: RequestId) -> bool {
-        self.unanswered.iter().any(|(r, _)| *r == request)
+        self.unanswered.iter().any(|beat| beat.request == request)
     }
 
     pub(super) fn close(&mut self, shared: &mut Shared) {
-        for (request, _) in self.unanswered.drain(..) {
-            shared.requests.remove(&request);
+        for beat in self.unanswered.drain(..) {
+            shared.requests.remove(&beat.request);
         }
     }
 }

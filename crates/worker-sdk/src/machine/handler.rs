@@ -129,9 +129,22 @@ impl Attempt {
         }
     }
 
-    pub(super) fn step_started(&mut self, step: Text, is_idempotent: bool) {
+    /// A step begins. Should the worker die in a step that must not run twice, the owner has to
+    /// know that it was inside: so such a step is announced at once.
+    pub(super) fn step_started(&mut self, step: Text, is_idempotent: bool, shared: &Shared) {
         if matches!(self.phase, Phase::Inside { .. }) {
             self.step_in_progress = Some((step, is_idempotent));
+            self.step_number += 1;
+            if !is_idempotent {
+                self.beats.hurry(shared.now.boot_ms);
+            }
+        }
+    }
+
+    pub(super) fn is_step_announced(&self) -> bool {
+        match self.step_in_progress {
+            Some((_, is_idempotent)) => is_idempotent || self.step_announced == self.step_number,
+            None => false,
         }
     }
 

@@ -110,3 +110,22 @@ fn a_broken_off_step_that_is_not_idempotent_needs_people() {
         assert_eq!(execution_time_ms, 2_000);
     }
 }
+
+#[test]
+fn a_step_that_must_not_run_twice_is_announced_first() {
+    let mut rig = Rig::inside();
+    let started =
+        |step: &str, is_idempotent| Input::StepStarted { execution_id: id(1, 1), step: step.into(), is_idempotent };
+    rig.give(started("count", true));
+    assert!(rig.machine.is_step_announced(id(1, 1)) && rig.beats().is_empty());
+    rig.pass(2_000);
+    rig.give(started("pay", false));
+    assert_eq!(rig.beats().len(), 2, "at once");
+    let (before, _) = rig.beats()[0].clone();
+    rig.give(Input::HeartbeatAnswered { request: before, answer: accepted() });
+    assert!(!rig.machine.is_step_announced(id(1, 1)), "that one named another step");
+    rig.beat(accepted());
+    assert!(rig.machine.is_step_announced(id(1, 1)));
+    rig.give(Input::StepDone { execution_id: id(1, 1), done: step(0) });
+    assert!(!rig.machine.is_step_announced(id(1, 1)));
+}

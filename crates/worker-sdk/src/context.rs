@@ -1,0 +1,123 @@
+//! What a handler sees of its attempt: parameters, steps, the cancellation token, the guard.
+
+mod step;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use task_events::{ExecEpoch, ExecutionId, Sha256Hash, StepDone, TaskId, Text};
+use tokio::sync::{mpsc, oneshot, watch};
+use worker_protocol::Assignment;
+
+pub use step::Step;
+
+use crate::HandlerError;
+use crate::payloads::Payloads;
+
+/// What a handler tells the runner.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// A step begins; answered when it may run.
+    Started { execution_id: ExecutionId, step: Text, is_idempotent: bool, go: oneshot::Sender<()> },
+    /// A step is complete and its output stored; answered when that survives a crash.
+    Done { execution_id: ExecutionId, done: StepDone, kept: oneshot::Sender<()> },
+}
+
+/// Until when an attempt may act; the runner moves it, handlers read it.
+#[derive(Clone)]
+pub(crate) struct Guard {
+    pub(crate) until: Arc<AtomicU64>,
+    pub(crate) boot_ms: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl Guard {
+    pub(crate) fn holds(&self) -> bool {
+        (self.boot_ms)() < self.until.load(Ordering::Acquire)
+    }
+}
+
+/// The attempt, as its handler sees it. Clones are the same attempt.
+#[derive(Clone)]
+pub struct Context {
+    pub(crate) assignment: Arc<Assignment>,
+    pub(crate) params: Bytes,
+    pub(crate) payloads: Payloads,
+    pub(crate) guard: Guard,
+    pub(crate) cancel: watch::Receiver<bool>,
+    pub(crate) told: mpsc::UnboundedSender<Told>,
+    pub(crate) next_index: Arc<AtomicU32>,
+}
+
+impl Context {
+    /// The task.
+    pub fn task_id(&self) -> TaskId {
+        self.assignment.task_id
+    }
+
+    /// The attempt's fencing token. Hand it to sinks that refuse lower ones: only they can stop a
+    /// write of a process that stood still between its own check and the write.
+    pub fn exec_epoch(&self) -> ExecEpoch {
+        self.assignment.attempt.exec_epoch
+    }
+
+    /// Identity of the attempt.
+    pub fn execution_id(&self) -> ExecutionId {
+        self.assignment.attempt.execution_id
+    }
+
+    /// Trace of the task.
+    pub fn trace_id(&self) -> &str {
+        &self.assignment.trace_id
+    }
+
+    /// Parameters as the creator sent them, verified; empty when there is a [`Context::payload_ref`].
+    pub fn params(&self) -> &Bytes {
+        &self.params
+    }
+
+    /// Where the parameters lie when they were not sent along.
+    pub fn payload_ref(&self) -> Option<&str> {
+        self.assignment.payload_ref.as_deref()
+    }
+
+    /// SHA-256 that whatever lies at [`Context::payload_ref`] must have.
+    pub fn payload_hash(&self) -> Sha256Hash {
+        self.assignment.payload_hash
+    }
+
+    /// Steps that earlier attempts completed; [`Context::step`] returns their outputs.
+    pub fn recorded_steps(&self) -> &[StepDone] {
+        &self.assignment.steps_done
+    }
+
+    /// The guard for side effects: ask right before each one. `false` once the lease is over, the
+    /// attempt is fenced, or its time is up.
+    pub fn may_write(&self) -> bool {
+        self.guard.holds()
+    }
+
+    /// Whether the task's cancel was requested: finish or give up within the grace.
+    pub fn is_cancelled(&self) -> bool {
+        *self.cancel.borrow()
+    }
+
+    /// Ready once the task's cancel was requested.
+    pub async fn cancelled(&self) {
+        let mut cancel = self.cancel.clone();
+        if cancel.wait_for(|cancelled| *cancelled).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// The error to return when giving up because of a cancel.
+    pub fn give_up(&self) -> HandlerError {
+        HandlerError::stopped()
+    }
+
+    /// The next step of the handler. Names are unique inside a handler, and a handler calls its
+    /// steps in the same order in every attempt.
+    pub fn step(&self, name: impl Into<Text>) -> Step<'_> {
+        Step::new(self, name.into())
+    }
+}

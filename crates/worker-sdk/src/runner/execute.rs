@@ -1,0 +1,76 @@
+//! One attempt's handler, from its parameters to its result.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use task_events::{Sha256Hash, Text};
+use tokio::task::JoinError;
+
+use crate::machine::HandlerEnd;
+use crate::{Context, HandlerError, PayloadKey};
+
+/// Longest error message in a report; the whole text is stored as a payload.
+const MAX_MESSAGE_CHARS: usize = 256;
+
+type Handler = Arc<dyn Fn(Context) -> BoxFuture<'static, Result<Bytes, HandlerError>> + Send + Sync>;
+
+/// Runs the handler and stores its result before it says that there is one.
+pub(super) async fn execute(handler: Option<Handler>, context: Context) -> HandlerEnd {
+    match try_execute(handler, context.clone()).await {
+        Ok(result_data_hash) => HandlerEnd::Success { result_data_hash },
+        Err(mut error) => {
+            if let Some((cut, _)) = error.message.char_indices().nth(MAX_MESSAGE_CHARS) {
+                let text = Bytes::from(error.message.clone());
+                // Without the whole text the report's beginning must do.
+                let _ = context.payloads.put(context.task_id(), PayloadKey::ErrorText, text, &context.guard).await;
+                error.message.truncate(cut);
+            }
+            error.into_end()
+        }
+    }
+}
+
+async fn try_execute(handler: Option<Handler>, mut context: Context) -> Result<Sha256Hash, HandlerError> {
+    let Some(handler) = handler else {
+        let message = format!("this worker has no handler for {}", context.assignment.task_type);
+        return Err(HandlerError::transient("NO_HANDLER", message));
+    };
+    if context.payload_ref().is_none() {
+        context.params = parameters(&context).await?;
+    }
+    // The lease may have run out since the machine said start.
+    if !context.may_write() {
+        return Err(HandlerError::stopped());
+    }
+    let (task, payloads, guard) = (context.task_id(), context.payloads.clone(), context.guard.clone());
+    let result = handler(context).await?;
+    let hash = Sha256Hash::of(&result);
+    payloads.put(task, PayloadKey::Result, result, &guard).await?;
+    Ok(hash)
+}
+
+async fn parameters(context: &Context) -> Result<Bytes, HandlerError> {
+    let stored = context.payloads.get(context.task_id(), PayloadKey::Parameters, &context.guard).await?;
+    let (code, why) = match stored {
+        Some(bytes) if Sha256Hash::of(&bytes) == context.payload_hash() => return Ok(bytes),
+        Some(_) => ("PAYLOAD_DIFFERS", "stored parameters do not match their recorded hash"),
+        None => ("PAYLOAD_MISSING", "parameters are not in the store"),
+    };
+    tracing::error!(task_id = %context.task_id(), code, "{why}");
+    Err(HandlerError::transient(code, why))
+}
+
+/// How the task of a handler ended; when this is known, nothing of it acts any more.
+pub(super) fn how_it_ended(joined: Result<HandlerEnd, JoinError>) -> HandlerEnd {
+    match joined {
+        Ok(end) => end,
+        Err(error) if error.is_panic() => {
+            let panic = error.into_panic();
+            let text = panic.downcast_ref::<&str>().copied().map(Text::from);
+            let text = text.or_else(|| panic.downcast_ref::<String>().map(Text::from));
+            HandlerEnd::Panicked { message: text.unwrap_or_else(|| Text::const_new("panic without a text")) }
+        }
+        Err(_) => HandlerEnd::Stopped,
+    }
+}
