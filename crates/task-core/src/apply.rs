@@ -218,15 +218,14 @@ impl PartitionState {
             execution_id: carried.execution_id,
             ..CoreState::created(id, carried.created.max_retries)
         };
-        let row =
-            self.keep_rows.then(|| Row::replayed(body, record.event.event_sequence, record.event.trace_id.clone()));
+        let row = self.keep_rows.then(|| Row::replayed(body, record));
         self.open(record, core, row);
         Ok(Change::Opened(id))
     }
 
     fn review(&mut self, record: &Record, id: TaskId, carried: &ClosedTask) -> Result<Change, Reason> {
         self.check_carried(&record.event, id, carried, false)?;
-        let mut row = Row::reopened(carried, record.event.event_sequence, record.event.trace_id.clone());
+        let mut row = Row::reopened(carried, record);
         self.stamp(&mut row, record);
         row.note(record.offset, None);
         let core = CoreState {

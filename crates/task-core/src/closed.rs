@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use task_events::{Body, ClosedTask, ExecutionId, Offset, TaskState};
+use task_events::{ClosedTask, Offset};
 
 use crate::{CoreState, Row};
 
@@ -47,21 +47,5 @@ impl Closed {
             category: row.category,
             failed_step: row.failed_step.clone(),
         })
-    }
-
-    /// Whether a terminal report of `execution` says what is already on record.
-    pub fn is_duplicate(&self, execution: ExecutionId, body: &Body) -> bool {
-        if self.core.execution_id != execution {
-            return false;
-        }
-        match body {
-            Body::TaskCompleted(b) => {
-                self.core.state == TaskState::Success && self.row.result_data_hash == Some(b.result_data_hash)
-            }
-            Body::TaskFailed(b) => {
-                self.core.state == TaskState::FailedPermanently && self.row.error_code.as_ref() == Some(&b.error_code)
-            }
-            _ => false,
-        }
     }
 }

@@ -33,10 +33,10 @@ impl History {
     /// Appends an entry; offsets rise. Returns `false` at [`MAX_HISTORY`]: the entry belongs to an
     /// overflow row.
     pub fn push(&mut self, entry: HistoryEntry) -> bool {
-        if self.count >= MAX_HISTORY {
+        if self.count >= MAX_HISTORY || self.count > 0 && entry.offset.0 <= self.last {
             return false;
         }
-        let mut delta = entry.offset.0.wrapping_sub(self.last);
+        let mut delta = entry.offset.0 - self.last;
         while delta >= 0x80 {
             self.bytes.push(delta as u8 | 0x80);
             delta >>= 7;
@@ -68,12 +68,18 @@ impl History {
         self.bytes.len()
     }
 
-    /// Reads the coded form. Foreign bytes (a carried state is attacker data to the fold) are cut
-    /// at the first entry that makes no sense; the history is for people, nothing is judged by it.
+    /// Reads the coded form, cut at the first entry that makes no sense.
     pub fn from_bytes(coded: &[u8]) -> Self {
+        Self::before(coded, Offset(u64::MAX))
+    }
+
+    /// Reads the history of a carried state, met at offset `end`. It is foreign data to the fold: the
+    /// first entry that is not a record of this log before `end` cuts it, else what follows could
+    /// not be coded. The history is for people, nothing is judged by it.
+    pub fn before(coded: &[u8], end: Offset) -> Self {
         let mut out = Self::default();
         for entry in decode(coded) {
-            if !out.push(entry) {
+            if entry.offset >= end || !out.push(entry) {
                 break;
             }
         }
@@ -152,7 +158,20 @@ mod tests {
         let mut torn = h.to_bytes().to_vec();
         torn.pop();
         assert_eq!(History::from_bytes(&torn).entries(), entries[..2]);
+        assert_eq!(History::before(&h.to_bytes(), Offset(900_000_000_000)).entries(), entries[..2]);
+        assert_eq!(History::from_bytes(&[5, 0, 0, 0]).len(), 1, "an offset bears one record");
         assert!(History::from_bytes(&[5, 200]).is_empty());
         assert!(History::from_bytes(&[0xff; 64]).is_empty());
+    }
+
+    #[test]
+    fn what_is_one_too_many_is_refused_and_never_read() {
+        let mut h = History::default();
+        let entry = |offset| HistoryEntry { offset: Offset(offset), rejected: None };
+        assert!((0..512).all(|offset| h.push(entry(offset))));
+        assert!(!h.push(entry(512)));
+        assert_eq!((h.len(), h.entries().len(), h.coded_len()), (512, 512, 1024));
+        let coded = [h.to_bytes(), h.to_bytes()].concat();
+        assert_eq!(History::from_bytes(&coded), h);
     }
 }

@@ -1,6 +1,8 @@
 //! What stands beside the judged state: the fields people see in the snapshot row, the steps that
 //! a resume needs, and what the writers of the next event must know. Never hashed, never judged.
 
+mod steps;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +11,7 @@ use task_events::{
     SkippedStep, StepDone, TaskCreated, TaskReplayRequested, TaskState, Text, TimeoutConfig, TimeoutKind,
 };
 
-use crate::{History, HistoryEntry, Reason};
+use crate::{History, HistoryEntry, Reason, Record};
 
 /// A completed step with the event that proves it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,16 +80,21 @@ pub struct Row {
     pub failed_step: Option<Text>,
     /// Whether that step was declared idempotent.
     pub failed_step_idempotent: Option<bool>,
-    /// Steps completed in this run, by index.
+    /// Steps completed in this run or taken over from the one before, one per name, in the order of
+    /// their indices.
     pub steps: Vec<StepEntry>,
     /// Plan of the last retry.
     pub plan: Option<Plan>,
     /// Not to be assigned before.
     pub not_before: Option<i64>,
-    /// Longest time the closed attempt may still run, ms, counted from `changed_broker_ms` on the
-    /// broker's clock and from the read-back on the owner's.
+    /// Since when the task waits for a worker, and so what schedule-to-start counts from: its
+    /// creation, then each TaskRetried. A release does not start the wait anew, or a task that every
+    /// worker declines would never time out.
+    pub waiting_since: i64,
+    /// Longest time the closed attempt may still run, ms. Counts from the read-back of the event that
+    /// said so; an owner that came later counts from its own claim.
     pub lease_left_ms: u64,
-    /// Releases since the last start.
+    /// Releases since an attempt last got further than that.
     pub released_in_a_row: u32,
     /// States of this run for which TaskOverdue was written, one bit each by index of the state.
     pub overdue_noted: u16,
@@ -104,6 +111,7 @@ impl Row {
             not_before: created.not_before,
             created: Arc::new(created.clone()),
             created_at: at,
+            waiting_since: at,
             trace_id,
             applied_offset: Offset(0),
             changed_broker_ms: 0,
@@ -137,28 +145,32 @@ impl Row {
 
     /// The row of a replayed task: what the carried closed state says. The steps it keeps are
     /// those the replay does not want run again, and the event that carries them is their evidence.
-    pub(crate) fn replayed(b: &TaskReplayRequested, at: EventSequence, trace_id: Text) -> Self {
-        let mut row = Self { result_data_hash: None, ..Self::reopened(&b.carried, at, trace_id) };
+    /// `failed_step` is where the plan resumes, so it becomes what the replay asked for.
+    pub(crate) fn replayed(b: &TaskReplayRequested, record: &Record) -> Self {
+        let mut row = Self { result_data_hash: None, ..Self::reopened(&b.carried, record) };
         match b.replay_from {
             ReplayFrom::Failure => {}
-            ReplayFrom::Start => row.steps.clear(),
+            ReplayFrom::Start => {
+                row.steps.clear();
+                row.failed_step = None;
+            }
             ReplayFrom::Step => {
+                // Not among the completed ones is the step that failed: all before it stay.
                 let from = row.steps.iter().position(|s| Some(&s.done.step) == b.from_step.as_ref());
-                if let Some(from) = from {
-                    row.steps.truncate(from);
-                }
+                row.steps.truncate(from.unwrap_or(row.steps.len()));
+                row.failed_step = b.from_step.clone();
             }
         }
         row
     }
 
     /// The row of a closed task as it is carried.
-    pub(crate) fn reopened(carried: &ClosedTask, at: EventSequence, trace_id: Text) -> Self {
-        Self {
-            history: History::from_bytes(&carried.history),
+    pub(crate) fn reopened(carried: &ClosedTask, record: &Record) -> Self {
+        let event = &record.event;
+        let mut row = Self {
+            history: History::before(&carried.history, record.offset),
             handler_version: carried.handler_version.clone().unwrap_or_default(),
             lease_left_ms: carried.lease_left_ms,
-            steps: carried.steps.iter().map(|s| StepEntry { done: s.clone(), evidence: at }).collect(),
             not_before: None,
             worker_id: carried.worker_id.clone(),
             assigned_at: carried.assigned_at,
@@ -170,8 +182,10 @@ impl Row {
             error_message: carried.error_message.clone(),
             category: carried.category,
             failed_step: carried.failed_step.clone(),
-            ..Self::created(&carried.created, carried.created_at, trace_id)
-        }
+            ..Self::created(&carried.created, carried.created_at, event.trace_id.clone())
+        };
+        steps::merge(&mut row.steps, &carried.steps, event.event_sequence);
+        row
     }
 
     /// Whether TaskOverdue was written for this state in this run.
@@ -205,40 +219,46 @@ impl Row {
                 self.memory_usage_percent = b.memory_usage_percent;
                 self.released_in_a_row = 0;
             }
-            Body::TaskStepCompleted(b) => self.step(&b.done, version),
+            Body::TaskStepCompleted(b) => steps::note(&mut self.steps, &b.done, version),
             Body::TaskReleased(b) => {
-                self.released_in_a_row += 1;
+                self.released_in_a_row = self.released_in_a_row.saturating_add(1);
                 self.lease_left_ms = b.lease_left_ms;
                 if b.reason != ReleaseReason::Drain && !self.avoid_workers.contains(&self.worker_id) {
                     self.avoid_workers.push(self.worker_id.clone());
                 }
             }
             Body::TaskCompleted(b) => {
-                b.steps_done.iter().for_each(|s| self.step(s, version));
+                steps::merge(&mut self.steps, &b.steps_done, version);
+                // What an earlier attempt failed of is in the history; the task did not fail.
+                (self.error_code, self.error_message, self.category) = (None, None, None);
+                (self.failed_step, self.failed_step_idempotent) = (None, None);
                 self.result_data_hash = Some(b.result_data_hash);
                 self.memory_usage_percent = b.memory_usage_percent;
                 self.end_time = Some(at);
                 self.lease_left_ms = 0;
             }
             Body::TaskFailed(b) => {
-                b.steps_done.iter().for_each(|s| self.step(s, version));
+                steps::merge(&mut self.steps, &b.steps_done, version);
                 self.fail(at, b.error_code.clone(), b.error_message.clone(), b.category);
                 self.failed_step = b.failed_step.clone();
                 self.failed_step_idempotent = b.is_idempotent;
                 self.memory_usage_percent = b.memory_usage_percent;
                 self.lease_left_ms = 0;
+                self.released_in_a_row = 0;
             }
             Body::TaskLost(b) => {
                 self.fail(at, "WORKER_LOST".into(), "no sign of life".into(), ErrorCategory::Transient);
                 self.failed_step = b.step_in_progress.clone();
                 self.failed_step_idempotent = b.step_is_idempotent;
                 self.lease_left_ms = b.lease_left_ms;
+                self.released_in_a_row = 0;
             }
             Body::TaskTimedOut(b) => {
                 let (code, text) = timeout_error(b.timeout);
                 self.fail(at, code.into(), text.into(), ErrorCategory::Timeout);
                 self.failed_step = None;
                 self.failed_step_idempotent = None;
+                // Without an attempt the one before may still have its lease, or what is left of it.
                 if b.execution_id.is_some() {
                     self.lease_left_ms = b.lease_left_ms;
                 }
@@ -250,7 +270,10 @@ impl Row {
             Body::TaskReplayPlanned(b) => {
                 self.plan = Some(Plan { resume_from_step: b.resume_from_step.clone(), skip: b.skip.clone() });
             }
-            Body::TaskRetried(b) => self.not_before = b.not_before,
+            Body::TaskRetried(b) => {
+                self.not_before = self.not_before.max(b.not_before);
+                self.waiting_since = at;
+            }
             Body::TaskFailedPermanently(b) => {
                 self.error_code = Some(b.error_code.clone());
                 self.end_time = Some(at);
@@ -284,15 +307,6 @@ impl Row {
         self.error_code = Some(code);
         self.error_message = Some(message);
         self.category = Some(category);
-    }
-
-    // A step reported again (a resumed attempt lists the earlier ones too) keeps its first evidence.
-    fn step(&mut self, done: &StepDone, version: EventSequence) {
-        match self.steps.binary_search_by_key(&done.index, |s| s.done.index) {
-            Ok(at) if self.steps[at].done == *done => {}
-            Ok(at) => self.steps[at] = StepEntry { done: done.clone(), evidence: version },
-            Err(at) => self.steps.insert(at, StepEntry { done: done.clone(), evidence: version }),
-        }
     }
 }
 

@@ -100,7 +100,7 @@ impl TaskTable {
     }
 
     /// Every open task in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = &Slot> {
+    pub fn iter(&self) -> impl Iterator<Item = &Slot> + Clone {
         self.pages.iter().flat_map(|p| p.iter()).filter_map(Option::as_ref)
     }
 

@@ -11,8 +11,8 @@ pub fn due_timeout(view: View<'_>) -> Option<(i64, TimeoutKind)> {
     let ms = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let waiting = matches!(view.core.state, TaskState::Created | TaskState::Retrying);
     let own = if waiting {
-        // The wait counts from when the task could first be handed out in this state.
-        let since = row.not_before.unwrap_or(i64::MIN).max(row.end_time.unwrap_or(row.created_at));
+        // The wait counts from when the task could first be handed out.
+        let since = row.waiting_since.max(row.not_before.unwrap_or(i64::MIN));
         row.created.timeouts.schedule_to_start_ms.map(|n| (since.saturating_add(ms(n)), TimeoutKind::ScheduleToStart))
     } else if view.core.state == TaskState::Executing {
         let since = row.start_time.or(row.assigned_at)?;
