@@ -21,14 +21,7 @@ impl Target for Decoder {
         Kind::ALL
             .iter()
             .flat_map(|&kind| [samples::minimal(kind), samples::full(kind)])
-            .map(|event| {
-                let record = encoder.encode(&event, samples::PARTITION).expect("samples encode");
-                Record {
-                    key: Some(record.key.to_vec()),
-                    headers: record.headers.iter().map(|(n, c)| ((*n).to_owned(), c.to_vec())).collect(),
-                    value: Some(record.value.to_vec()),
-                }
-            })
+            .map(|event| Record::of(&encoder.encode(&event, samples::PARTITION).expect("samples encode")))
             .collect()
     }
 

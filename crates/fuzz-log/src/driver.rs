@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rand::SeedableRng as _;
 use rand::seq::IndexedRandom as _;
-use rand::{Rng, RngExt as _};
+use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 
 use crate::{Outcomes, Record, Target, mutate};
@@ -85,7 +85,7 @@ pub fn run(
     let mut records = Vec::new();
     loop {
         let round = first + report.rounds;
-        fill(&mut records, &corpus, &mut rng_of(seed, round));
+        target.write(&corpus, &mut rng_of(seed, round), &mut records);
         let before = allocated.map(|count| count());
         let result = catch_unwind(AssertUnwindSafe(|| target.read(&records, &mut report.outcomes)));
         let spent = allocated.zip(before).map_or(0, |(count, before)| count() - before);
@@ -117,9 +117,8 @@ fn rng_of(seed: u64, round: u64) -> ChaCha8Rng {
     rng
 }
 
-// A stretch of the corpus in its order, as a log, nine of ten mutated; now and then
-// one comes from elsewhere.
-fn fill(records: &mut Vec<Record>, corpus: &[Record], rng: &mut impl Rng) {
+/// A stretch of the corpus in its order, nine of ten mutated; now and then one comes from elsewhere.
+pub fn stretch(corpus: &[Record], rng: &mut ChaCha8Rng, records: &mut Vec<Record>) {
     records.clear();
     let Some(last) = corpus.len().checked_sub(1) else { return };
     let from = rng.random_range(0..=last);

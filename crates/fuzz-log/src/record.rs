@@ -1,10 +1,14 @@
 //! A record as it lies in the log, and putting right what a mutation broke on the way in.
 
-use task_events::Kind;
+use task_events::{Encoded, Kind};
 
 /// A record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
+    /// Where it is delivered: a reader may see an offset twice, or miss some.
+    pub offset: u64,
+    /// LogAppendTime, Unix ms.
+    pub broker_ms: i64,
     /// Key, if any.
     pub key: Option<Vec<u8>>,
     /// Headers in order.
@@ -14,6 +18,17 @@ pub struct Record {
 }
 
 impl Record {
+    /// An encoded event as it lies in the log.
+    pub fn of(encoded: &Encoded) -> Self {
+        Self {
+            offset: 0,
+            broker_ms: 0,
+            key: Some(encoded.key.to_vec()),
+            headers: encoded.headers.iter().map(|(n, c)| ((*n).to_owned(), c.to_vec())).collect(),
+            value: Some(encoded.value.to_vec()),
+        }
+    }
+
     /// The headers as a decoder takes them.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.headers.iter().map(|(name, content)| (name.as_str(), content.as_slice()))
