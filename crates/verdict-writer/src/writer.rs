@@ -32,13 +32,14 @@ impl VerdictWriter {
         (cause, rules): (Option<EventId>, RuleVersion),
         now: Moment,
     ) -> Decision {
-        let process = (self.producer.incarnation.0 as u64) << 32;
         let mut records = Vec::with_capacity(drafts.len());
         let mut verdict = None;
         for draft in drafts {
-            let attempt = process | u64::from(attempt);
             let kind = draft.body.kind();
-            let event_id = verdict_event_id(task, draft.event_sequence, kind, &self.producer.instance, attempt);
+            // A restarted process counts from the start again. What it then takes for its own is
+            // its predecessor's verdict on the same event_sequence: as good as its own.
+            let instance = &self.producer.instance;
+            let event_id = verdict_event_id(task, draft.event_sequence, kind, instance, u64::from(attempt));
             let event = draft.stamped(Stamp {
                 event_id,
                 partition_epoch: None,
