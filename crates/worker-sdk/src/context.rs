@@ -2,10 +2,12 @@
 
 mod step;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use task_events::{ExecEpoch, ExecutionId, Sha256Hash, StepDone, TaskId, Text};
 use tokio::sync::{mpsc, oneshot, watch};
 use worker_protocol::Assignment;
@@ -47,6 +49,8 @@ pub struct Context {
     pub(crate) cancel: watch::Receiver<bool>,
     pub(crate) told: mpsc::UnboundedSender<Told>,
     pub(crate) next_index: Arc<AtomicU32>,
+    /// Skipped steps that the handler has asked for.
+    pub(crate) claimed: Arc<Mutex<BTreeSet<Text>>>,
 }
 
 impl Context {
@@ -86,9 +90,23 @@ impl Context {
         self.assignment.payload_hash
     }
 
-    /// Steps that earlier attempts completed; [`Context::step`] returns their outputs.
-    pub fn recorded_steps(&self) -> &[StepDone] {
-        &self.assignment.steps_done
+    /// Steps of earlier attempts that the plan skips; [`Context::step`] returns their outputs.
+    pub fn skipped_steps(&self) -> impl Iterator<Item = &StepDone> {
+        let skipped = |done: &&StepDone| self.assignment.skip.iter().any(|s| s.step == done.step);
+        self.assignment.steps_done.iter().filter(skipped)
+    }
+
+    // The record that stands in for a step, which the handler has now asked for.
+    fn stand_in(&self, name: &str) -> Option<&StepDone> {
+        let done = self.skipped_steps().find(|done| done.step == name)?;
+        self.claimed.lock().insert(done.step.clone());
+        Some(done)
+    }
+
+    // Records that the handler has not asked for.
+    fn unclaimed(&self) -> impl Iterator<Item = &StepDone> {
+        let claimed = self.claimed.lock().clone();
+        self.skipped_steps().filter(move |done| !claimed.contains(&done.step))
     }
 
     /// The guard for side effects: ask right before each one. `false` once the lease is over, the

@@ -40,7 +40,7 @@ impl<'a> Step<'a> {
         R: Future<Output = Result<Bytes, HandlerError>>,
     {
         let index = self.context.next_index.fetch_add(1, Ordering::Relaxed);
-        if let Some(output) = self.recorded(index).await? {
+        if let Some(output) = self.recorded().await? {
             return Ok(output);
         }
         self.announce().await?;
@@ -48,17 +48,30 @@ impl<'a> Step<'a> {
         self.record(index, output).await
     }
 
-    // The output of an earlier attempt, if there is one that may stand in.
-    async fn recorded(&self, index: u32) -> Result<Option<Bytes>, HandlerError> {
-        let Some(done) = self.context.recorded_steps().iter().find(|s| s.step == self.name) else { return Ok(None) };
-        if done.index != index {
-            return self.run_again(done, "STEP_ORDER_CHANGED", "recorded at another place in the handler");
-        }
+    // The output of an earlier attempt, if the plan says that it stands in.
+    async fn recorded(&self) -> Result<Option<Bytes>, HandlerError> {
+        let Some(done) = self.context.stand_in(&self.name) else {
+            self.check_known()?;
+            return Ok(None);
+        };
         let key = PayloadKey::StepOutput(self.name.clone());
         match self.context.payloads.get(self.context.task_id(), key, &self.context.guard).await? {
             Some(output) if Sha256Hash::of(&output) == done.output_hash => Ok(Some(output)),
             Some(_) => self.run_again(done, "STEP_OUTPUT_DIFFERS", "stored output does not match its recorded hash"),
             None => self.run_again(done, "STEP_OUTPUT_MISSING", "recorded output is not in the store"),
+        }
+    }
+
+    // A handler that comes to new work has asked for everything that is to be skipped, unless it is
+    // another version of itself. Harmless steps do not mind; others are for people.
+    fn check_known(&self) -> Result<(), HandlerError> {
+        match self.context.unclaimed().find(|done| !done.is_idempotent) {
+            None => Ok(()),
+            Some(done) => {
+                let message =
+                    format!("the handler comes to step {} without its recorded step {}", self.name, done.step);
+                Err(HandlerError::new("HANDLER_CHANGED", message, ErrorCategory::OutcomeUnknown))
+            }
         }
     }
 

@@ -154,7 +154,7 @@ impl Attempt {
             return;
         }
         self.step_in_progress = None;
-        match self.steps.iter_mut().find(|s| s.index == done.index) {
+        match self.steps.iter_mut().find(|s| s.step == done.step) {
             Some(known) => *known = done.clone(),
             None => self.steps.push(done.clone()),
         }

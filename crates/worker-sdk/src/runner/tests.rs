@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
-use coordinator::{Desk, Shelf, TestClock, assignment, step_done};
+use coordinator::{Desk, Shelf, TestClock, assignment, resumed, step_done};
 use task_events::{ErrorCategory, Incarnation, Text};
 use worker_protocol::{Assignment, HeartbeatAnswer, ReportAnswer, ReportBody};
 
@@ -104,7 +104,9 @@ async fn a_resumed_attempt_gets_recorded_outputs_back() {
         }
         .boxed()
     });
-    let resumed = Assignment { steps_done: vec![step_done("a", 0, b"old", false)], ..assignment(1) };
+    // The step beyond the gap has an output too, but the plan wants it run again.
+    let mut resumed = resumed(vec![step_done("a", 0, b"old", false)]);
+    resumed.steps_done.push(step_done("b", 2, b"gone", false));
     world.shelf.store(resumed.task_id, PayloadKey::StepOutput("a".into()), "old");
     let result = world.first_result(handlers, vec![resumed]).await;
     assert!(matches!(result, ReportBody::Success { .. }));
@@ -119,7 +121,7 @@ async fn a_recorded_step_without_its_output_runs_again_only_if_that_is_harmless(
         let handlers = on(move |ctx: Context| {
             async move { ctx.step("a").idempotent(idempotent).run(|| async { Ok("again".into()) }).await }.boxed()
         });
-        let resumed = Assignment { steps_done: vec![step_done("a", 0, b"old", idempotent)], ..assignment(1) };
+        let resumed = resumed(vec![step_done("a", 0, b"old", idempotent)]);
         if let Some(stored) = stored {
             world.shelf.store(resumed.task_id, PayloadKey::StepOutput("a".into()), stored);
         }
@@ -134,8 +136,26 @@ async fn a_recorded_step_without_its_output_runs_again_only_if_that_is_harmless(
 }
 
 #[tokio::test]
+async fn another_handler_version_that_leaves_out_a_risky_step_is_for_people() {
+    for idempotent in [true, false] {
+        let world = World::new();
+        let handlers = on(|ctx: Context| {
+            async move { ctx.step("new").idempotent(true).run(|| async { Ok("N".into()) }).await }.boxed()
+        });
+        let result = world.first_result(handlers, vec![resumed(vec![step_done("pay", 0, b"P", idempotent)])]).await;
+        if idempotent {
+            assert!(matches!(result, ReportBody::Success { .. }));
+        } else {
+            assert_eq!(failure(result), ("HANDLER_CHANGED".into(), ErrorCategory::OutcomeUnknown, None));
+        }
+    }
+}
+
+type Ended = (&'static str, ErrorCategory, Option<Text>);
+
+#[tokio::test]
 async fn errors_and_panics_become_error_codes() {
-    let cases: [(Handlers, (&str, ErrorCategory, Option<Text>)); 4] = [
+    let cases: [(Handlers, Ended); 4] = [
         (
             on(|_| async { Err(HandlerError::permanent("BAD", "x".repeat(1_000))) }.boxed()),
             ("BAD", ErrorCategory::NonRetryable, None),

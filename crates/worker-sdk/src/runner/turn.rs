@@ -123,6 +123,7 @@ impl<P: CoordinatorPort, C: WorkerClock> Worker<P, C> {
             cancel: cancelled,
             told: self.told.0.clone(),
             next_index: Arc::new(AtomicU32::new(0)),
+            claimed: Arc::default(),
         };
         let handler = self.handlers.get(&assignment.task_type);
         let task = tokio::spawn(execute(handler, context));

@@ -7,7 +7,9 @@ use std::task::{Poll as Ready, Waker};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use task_events::{ExecEpoch, ExecutionId, PartitionId, RunNo, Sha256Hash, StepDone, TaskId, Text};
+use task_events::{
+    EventSequence, ExecEpoch, ExecutionId, PartitionId, RunNo, Sha256Hash, SkippedStep, StepDone, TaskId, Text,
+};
 use worker_protocol::{
     Assignment, Attempt, Heartbeat, HeartbeatAnswer, Poll, PollAnswer, Report, ReportAnswer, ReportBody,
 };
@@ -219,4 +221,14 @@ pub(super) fn assignment(n: u16) -> Assignment {
 
 pub(super) fn step_done(step: &str, index: u32, output: &[u8], is_idempotent: bool) -> StepDone {
     StepDone { step: step.into(), index, output_hash: Sha256Hash::of(output), is_idempotent }
+}
+
+/// A later attempt that skips these steps.
+pub(super) fn resumed(steps: Vec<StepDone>) -> Assignment {
+    let skipped = |s: &StepDone| SkippedStep {
+        step: s.step.clone(),
+        rule: "recorded_output".into(),
+        evidence: vec![EventSequence(3)],
+    };
+    Assignment { skip: steps.iter().map(skipped).collect(), steps_done: steps, ..assignment(1) }
 }
