@@ -49,8 +49,38 @@ pub fn accepted_step(
         return violation(1, format!("task {id} in partition {}", partition.partition));
     }
     match kind.class() {
-        KindClass::Annotation | KindClass::Report | KindClass::Seal | KindClass::Control => Ok(()),
+        KindClass::Annotation => annotation(before, event),
+        KindClass::Report | KindClass::Seal | KindClass::Control => Ok(()),
         KindClass::TaskEvent => task_event(before, event, after),
+    }
+}
+
+// An annotation stands where the event it explains can follow: a batch is not atomic, so nothing
+// more can be asked of one that stands alone.
+fn annotation(before: Before, event: &Event) -> Result<(), Violation> {
+    let kind = event.kind;
+    let Before::Open(was) = before else {
+        return violation(9, format!("{kind} for a task that is not open"));
+    };
+    let expected = if kind == Kind::TaskOverdue { Some(was.version) } else { was.version.next() };
+    if Some(event.event_sequence) != expected {
+        return violation(3, format!("{kind} has event_sequence {} at {}", event.event_sequence, was.version));
+    }
+    if event.run_no != was.run_no {
+        return violation(15, format!("{kind} of run {} in run {}", event.run_no, was.run_no));
+    }
+    match &event.body {
+        Body::TaskFailureAnalysis(b) => {
+            if event.exec_epoch != was.exec_epoch || b.execution_id != was.execution_id {
+                return violation(8, format!("{kind} of attempt {} meets {}", event.exec_epoch, was.exec_epoch));
+            }
+            if was.state.is_live() { Ok(()) } else { violation(8, format!("a failure explained while {}", was.state)) }
+        }
+        Body::TaskSkippedByPolicy(_) | Body::WorkerQuarantined(_) => {
+            let judged = matches!(was.state, TaskState::Failed | TaskState::Lost) && !was.cancel_requested;
+            if judged { Ok(()) } else { violation(14, format!("{kind} explains no verdict while {}", was.state)) }
+        }
+        _ => Ok(()),
     }
 }
 
@@ -189,6 +219,12 @@ fn verdicts(was: &CoreState, event: &Event) -> Result<(), Violation> {
         }
         Kind::TaskRetried if was.state != TaskState::ReplayPlanned => {
             violation(12, format!("retried in {}", was.state))
+        }
+        // Waiting for a worker and running have a limit; waiting for a verdict has none.
+        Kind::TaskTimedOut
+            if !was.state.is_live() && !matches!(was.state, TaskState::Created | TaskState::Retrying) =>
+        {
+            violation(13, format!("timed out while {}", was.state))
         }
         Kind::TaskCancelled if !was.cancel_requested => violation(12, "cancelled without a request"),
         Kind::TaskCancelRequested if was.cancel_requested => violation(11, "cancel requested twice"),
