@@ -63,6 +63,8 @@ pub struct Config {
     pub keyed: bool,
     /// Honest writers write too; else all there is are rogue records, which land at once.
     pub honest: bool,
+    /// Moves after the seeds at most; `None` searches to the end.
+    pub depth: Option<usize>,
     /// Rogue records may have one number wrong.
     pub twisted: bool,
     /// Duties writers keep.
@@ -78,13 +80,30 @@ impl Config {
         }
         let seeds = seeds.to_vec();
         let duties = Duties::ALL;
-        Self { name, seeds, budget: left, max_retries: 1, keyed: false, honest: true, twisted: false, duties }
+        Self {
+            name,
+            seeds,
+            budget: left,
+            max_retries: 1,
+            keyed: false,
+            honest: true,
+            depth: None,
+            twisted: false,
+            duties,
+        }
     }
 
     /// The same without honest writers.
     #[must_use]
     pub fn rogue_only(mut self) -> Self {
         self.honest = false;
+        self
+    }
+
+    /// The same, but only so many moves deep.
+    #[must_use]
+    pub fn deep(mut self, moves: usize) -> Self {
+        self.depth = Some(moves);
         self
     }
 

@@ -2,7 +2,7 @@
 //! run; [`bigger`] is for an evening.
 
 use crate::config::Config;
-use crate::world::B::*;
+use crate::world::B::{self, *};
 
 /// A new task.
 const BORN: &str = "claim | submit t1 max=1";
@@ -88,9 +88,30 @@ pub fn standard() -> Vec<Config> {
 
 /// Where mutants are looked for: the standard ones, the quickest to catch something first.
 pub fn mutation() -> Vec<Config> {
-    let mut all = vec![Config::new("one wrong record", EVERYWHERE, &[(Rogue, 1)]).rogue_only().twisted()];
+    let mut all = vec![abilities(), Config::new("one wrong record", EVERYWHERE, &[(Rogue, 1)]).rogue_only().twisted()];
     all.extend(standard());
     all
+}
+
+/// Everything an honest writer can do in every state, once: what must be accepted.
+fn abilities() -> Config {
+    let each: Vec<_> = B::ALL.iter().filter(|b| **b != Rogue).map(|b| (*b, 1)).collect();
+    Config::new("every ability", EVERYWHERE, &each).deep(1)
+}
+
+/// Where writers without one of their duties are looked for: each has what one duty is about.
+pub fn duties() -> Vec<Config> {
+    vec![
+        Config::new("duty: closed tasks", &[DONE], &[(Replay, 2), (Review, 1), (Complete, 1)]),
+        Config::new("duty: closed tasks and claims", &[DONE], &[(Replay, 2), (Claim, 1), (Complete, 1)]),
+        Config::new("duty: keys", &["claim"], &[(Create, 2), (Claim, 1), (Complete, 1)]).keyed(),
+        Config::new(
+            "duty: answers",
+            &[LIVE],
+            &[(Fence, 1), (Claim, 1), (Freeze, 1), (Zombie, 1), (Lost, 1), (Complete, 1)],
+        ),
+        Config::new("duty: late answers", &[LIVE], &[(Fence, 1), (Complete, 2), (Lost, 1), (Fail, 1)]),
+    ]
 }
 
 /// Where it is asked what stands before a cell of the matrix.

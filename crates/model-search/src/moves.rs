@@ -278,21 +278,22 @@ impl Moves<'_> {
         w.flight().iter().filter(|e| **e & (COPY | STALE) == 0).map(|e| self.lab.brief(*e))
     }
 
+    // Whether this owner waits for the read-back of an earlier record about the task.
     fn owner_busy(&self, w: &World, view: u32, frozen: bool, task: usize) -> bool {
-        if !self.config.duties.one_in_flight {
-            return false;
-        }
         let (mine, now) = (self.lab.fold(view), self.lab.fold(w.fold));
         if frozen {
             // Cut off or merely behind, an owner knows what it has written and not read back: in
             // its own epoch it waits if anything of its own was accepted after the state it has.
             let waits = |e: &u32| e & COPY == 0 && self.is_owners(*e, mine.epoch);
-            return mine.epoch == now.epoch && (mine.owner_seq != now.owner_seq || w.flight().iter().any(waits));
+            let behind = mine.owner_seq != now.owner_seq || w.flight().iter().any(waits);
+            return self.config.duties.one_in_flight && mine.epoch == now.epoch && behind;
         }
         let (epoch, id) = (Some(mine.epoch), Some(task_id(task)));
-        self.briefs(w).any(|b| {
+        let mut waits = self.briefs(w).filter(|b| {
             b.writer == Service::Coordinator && b.epoch == epoch && b.task == id && b.kind != Kind::TaskOverdue
-        })
+        });
+        // Without the duty it still stops somewhere, or the search would not.
+        waits.nth(if self.config.duties.one_in_flight { 0 } else { 1 }).is_some()
     }
 
     fn is_owners(&self, entry: u32, epoch: PartitionEpoch) -> bool {

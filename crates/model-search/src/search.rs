@@ -94,7 +94,9 @@ impl Run<'_> {
             }
         }
         let (mut below, mut out) = (Vec::new(), Vec::new());
-        while !level.is_empty() {
+        let mut left = self.config.depth.unwrap_or(usize::MAX);
+        while !level.is_empty() && left > 0 {
+            left -= 1;
             for (node, world) in level.drain(..) {
                 if let Some(what) = stuck(self.lab, world.fold) {
                     return (Some(self.finding(roots, node, None, what)), false);

@@ -46,8 +46,30 @@ pub struct Line {
 /// Runs the whole table.
 pub fn run() -> Vec<Line> {
     let (mutants, configs) = (crate::mutants::all(), configs::mutation());
+    let duties = configs::duties();
+    let t0 = std::time::Instant::now();
     let seen = survey(&mutants, &configs, false);
-    let fates: Vec<Fate> = mutants.iter().zip(&seen).map(|(m, seen)| fate(m, seen, &configs)).collect();
+    eprintln!("survey {:?}", t0.elapsed());
+    let fates: Vec<Fate> = mutants
+        .iter()
+        .zip(&seen)
+        .map(|(m, seen)| {
+            let t = std::time::Instant::now();
+            let f = fate(m, seen, if matches!(m, Mutant::Duty(..)) { &duties } else { &configs });
+            eprintln!(
+                "{} {:?} {}",
+                m.name(),
+                t.elapsed(),
+                match &f {
+                    Fate::Caught { config, finding, .. } =>
+                        format!("{config}: {} [{}]", finding.what, finding.records()),
+                    f => format!("{f:?}"),
+                }
+            );
+            f
+        })
+        .collect();
+    eprintln!("fates {:?}", t0.elapsed());
     let quiet: Vec<Mutant> = lines(&mutants, &fates).map(|(m, _)| m.clone()).collect();
     let mut masks = survey(&quiet, &configs::probes(), true).into_iter();
     let of = |(mutant, fate, seen): (Mutant, Fate, Difference), masks: &mut dyn Iterator<Item = Difference>| {
