@@ -24,9 +24,6 @@ use clap::{Args, ValueEnum};
 /// Partitions of the demo's log.
 const PARTITIONS: u16 = 4;
 
-/// The topic.
-const TOPIC: &str = "task-execution-events";
-
 /// Which log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogKind {
@@ -51,6 +48,9 @@ pub struct DemoArgs {
     /// Kafka's HOST:PORT, with --log kafka
     #[arg(long)]
     pub bootstrap: Option<String>,
+    /// Topic, with --log kafka
+    #[arg(long, default_value = "task-execution-events")]
+    pub topic: String,
     /// Script of the independent checker
     #[arg(long, default_value = "tests/checker/check.py")]
     pub checker: PathBuf,
@@ -71,6 +71,7 @@ impl DemoArgs {
             vec!["--dir".into(), self.dir.clone().into(), "--work".into(), self.work.clone().into()];
         let log = if self.log == LogKind::Kafka { "kafka" } else { "embedded" };
         args.extend(["--log".into(), log.into()]);
+        args.extend(["--topic".into(), self.topic.clone().into()]);
         if let Some(bootstrap) = &self.bootstrap {
             args.extend(["--bootstrap".into(), bootstrap.into()]);
         }

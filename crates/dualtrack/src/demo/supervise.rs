@@ -13,7 +13,10 @@ use task_events::TaskState;
 use super::account::{Account, account};
 use super::compare::compare;
 use super::show::{Summary, history, judge, table};
-use super::{DemoArgs, LogKind, PARTITIONS, TOPIC, files, ledger};
+use super::{DemoArgs, LogKind, PARTITIONS, files, ledger};
+
+/// Marks a work folder as the demo's own.
+const MARK: &str = ".dualtrack-demo";
 
 /// Folders and files of one run.
 pub struct Places {
@@ -46,9 +49,7 @@ impl Places {
 /// Runs the demo; an error if anything is missing or wrong.
 pub async fn supervise(args: &DemoArgs) -> anyhow::Result<()> {
     let places = Places::below(&args.work);
-    if args.work.exists() {
-        std::fs::remove_dir_all(&args.work).with_context(|| format!("cannot empty {}", args.work.display()))?;
-    }
+    empty(&args.work)?;
     for folder in [&places.out, &places.payloads] {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
@@ -77,6 +78,18 @@ pub async fn supervise(args: &DemoArgs) -> anyhow::Result<()> {
 
     let account = read_account(args, &places).await?;
     report(args, &places, &inputs, &account)
+}
+
+// Only a folder that an earlier demo made is emptied: --work may be mistyped.
+fn empty(work: &Path) -> anyhow::Result<()> {
+    let mark = work.join(MARK);
+    if work.exists() {
+        let ours = mark.exists() || std::fs::read_dir(work).is_ok_and(|mut entries| entries.next().is_none());
+        ensure!(ours, "{} is not a folder of an earlier demo: give --work another one", work.display());
+        std::fs::remove_dir_all(work).with_context(|| format!("cannot empty {}", work.display()))?;
+    }
+    std::fs::create_dir_all(work).with_context(|| format!("cannot create {}", work.display()))?;
+    std::fs::write(&mark, "made by dualtrack demo\n").with_context(|| format!("cannot write {}", mark.display()))
 }
 
 fn serve(args: &DemoArgs, kill: bool) -> anyhow::Result<ExitStatus> {
@@ -109,7 +122,7 @@ async fn read_account(args: &DemoArgs, places: &Places) -> anyhow::Result<Accoun
 /// Opens the topic of the demo, making it if it is not there.
 pub async fn open_kafka(args: &DemoArgs, client: &str) -> anyhow::Result<KafkaLog> {
     let Some(bootstrap) = &args.bootstrap else { bail!("--log kafka needs --bootstrap HOST:PORT") };
-    let mut config = KafkaConfig::new(bootstrap, TOPIC, PARTITIONS);
+    let mut config = KafkaConfig::new(bootstrap, &args.topic, PARTITIONS);
     client.clone_into(&mut config.client_id);
     let spec = TopicSpec::single_node();
     event_log::ensure_topic(&config, &spec).await?;
