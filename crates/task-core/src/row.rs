@@ -66,6 +66,9 @@ pub struct Row {
     pub assigned_at: Option<i64>,
     /// Time the handler of the last attempt was entered.
     pub start_time: Option<i64>,
+    /// The same by its owner: what start-to-close counts from, since a worker's clock may be wrong.
+    #[serde(default)]
+    pub started_at: Option<i64>,
     /// Time of the last failure, loss, timeout or end.
     pub end_time: Option<i64>,
     /// As last reported.
@@ -126,6 +129,7 @@ impl Row {
             optimistic_start: false,
             assigned_at: None,
             start_time: None,
+            started_at: None,
             end_time: None,
             memory_usage_percent: 0,
             error_code: None,
@@ -212,10 +216,12 @@ impl Row {
                 self.optimistic_start = b.optimistic_start;
                 self.assigned_at = Some(b.assignment_time);
                 self.start_time = None;
+                self.started_at = None;
                 self.lease_left_ms = 0;
             }
             Body::TaskStarted(b) => {
                 self.start_time = Some(b.start_time);
+                self.started_at = Some(at);
                 self.memory_usage_percent = b.memory_usage_percent;
                 self.released_in_a_row = 0;
             }

@@ -52,8 +52,9 @@ impl Owner {
         }
         let clock = self.fold.row_clock_us;
         let entry = HistoryEntry { offset: record.offset, rejected: verdict.rejected() };
-        let lag = now.boot_ms.saturating_add(self.cfg.row_lag_ms);
-        let handed_on = now.boot_ms.saturating_add(self.cfg.pen_lag_ms);
+        // A hand-over waits for its rows, so they wait for nothing.
+        let wait = |ms: u64| now.boot_ms.saturating_add(if self.draining.is_some() { 0 } else { ms });
+        let (lag, handed_on) = (wait(self.cfg.row_lag_ms), wait(self.cfg.pen_lag_ms));
         match (verdict, record.key) {
             (Verdict::Accepted(Change::Closed(closed) | Change::Reviewed(closed)), _) => {
                 let bytes = self.row_bytes(&closed.row);

@@ -52,6 +52,10 @@ pub struct World {
     pub log: Vec<RawRecord>,
     pub lines: Vec<String>,
     pub fold: PartitionState,
+    /// State hash before each offset.
+    pub hashes: Vec<u128>,
+    /// Rows written, as text.
+    pub writes: Vec<String>,
     pub store: MemoryStore,
     pub members: BTreeMap<&'static str, Member>,
     pub on: &'static str,
@@ -99,6 +103,8 @@ impl World {
             log: Vec::new(),
             lines: Vec::new(),
             fold: PartitionState::new(P, true),
+            hashes: Vec::new(),
+            writes: Vec::new(),
             store: MemoryStore::default(),
             members: BTreeMap::new(),
             on: "a",
@@ -121,14 +127,20 @@ impl World {
 
     /// A process starts and is assigned the partition; from now on it is the one that is asked.
     pub fn join(&mut self, name: &'static str) {
+        self.join_from(name, PartitionState::new(P, true));
+    }
+
+    /// The same from a checkpoint.
+    pub fn join_from(&mut self, name: &'static str, fold: PartitionState) {
         self.starts += 1;
+        let read = fold.next_offset.0 as usize;
         let id = Identity {
             instance: Text::from(name),
             incarnation: Incarnation(1_000 + self.starts as i64),
             url: Text::from(format!("http://{name}")),
         };
         let start = Start {
-            fold: PartitionState::new(P, true),
+            fold,
             end: Offset(self.log.len() as u64),
             acked: self.acked(),
             number: self.starts,
@@ -136,7 +148,7 @@ impl World {
         };
         let member = Member {
             owner: Owner::new(self.cfg.clone(), self.rules, id, start),
-            read: 0,
+            read,
             sent: VecDeque::new(),
             calls: VecDeque::new(),
             alarms: Vec::new(),
@@ -241,6 +253,11 @@ impl World {
 
     pub fn id(&self, name: &str) -> TaskId {
         *self.names.get(name).unwrap_or_else(|| panic!("no task {name} was created"))
+    }
+
+    /// State hash at an offset.
+    pub fn hash_at(&self, offset: usize) -> u128 {
+        self.hashes.get(offset).copied().unwrap_or_else(|| self.fold.hash())
     }
 
     /// Alarms of one name so far.

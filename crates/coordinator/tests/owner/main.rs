@@ -3,6 +3,14 @@
 //! One file per part of design.md; the kit is in `kit`.
 
 mod basics;
+mod checkpoints;
+mod clocks;
+mod closed;
+mod creates;
+mod dispatch;
+mod drains;
 mod kit;
 mod leases;
+mod overdue;
 mod ownership;
+mod rows;

@@ -3,7 +3,7 @@
 use assignment_lock::{LockUnavailable, ServerState};
 use coordinator::owner::{Effect, Input};
 use futures::FutureExt as _;
-use snapshot_store::{SnapshotStore, StoreError};
+use snapshot_store::{RowKind, SnapshotStore, StoreError};
 use task_events::Offset;
 
 use super::{P, Sent, World};
@@ -85,6 +85,13 @@ impl World {
                 Ok(ServerState { run_id: self.run_id.clone(), sentinel: true })
             }),
             Effect::WriteRows(ticket, rows) => {
+                for write in &rows {
+                    self.writes.push(match &write.row {
+                        RowKind::Snapshot(row) => format!("row {} {}", self.name(row.core.id), row.core.state.as_str()),
+                        RowKind::Key(row) => format!("key {}", self.name(row.task_id)),
+                        RowKind::HistoryOverflow { task_id, .. } => format!("overflow {}", self.name(*task_id)),
+                    });
+                }
                 if !away {
                     store.write_now(rows);
                 }
@@ -104,7 +111,15 @@ impl World {
                 }
                 Input::PayloadStored(ticket, if away { Err(gone()) } else { Ok(()) })
             }
-            other => panic!("{other:?} is not a call"),
+            other @ (Effect::Append(..)
+            | Effect::RenewLocks(_)
+            | Effect::ReleaseLocks(_)
+            | Effect::PutAcked(_)
+            | Effect::Publish(_)
+            | Effect::Reply(..)
+            | Effect::Alarm(_)
+            | Effect::Drained
+            | Effect::Stop(_)) => panic!("{other:?} is not a call"),
         };
         self.feed(name, input);
     }

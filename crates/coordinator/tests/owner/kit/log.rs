@@ -89,6 +89,7 @@ impl World {
 
     // The kit's own fold, with the invariants a fold can check by itself.
     fn judge(&mut self, raw: &RawRecord) {
+        self.hashes.push(self.fold.hash());
         let headers = raw.headers.iter().map(|(n, v)| (n.as_str(), v.as_ref()));
         let Ok(event) = decode(RecordParts { headers, value: raw.value.as_deref() }) else {
             self.fold.quarantine(raw.broker_ms);
