@@ -20,10 +20,12 @@ const OFTEN_LOST: &str = "claim | submit t1 max=1 \
 
 /// One task in every open state, without and after a failure, a loss, a replay and a cancel request.
 const EVERYWHERE: &[&str] = &[
+    "",
     "claim",
     BORN,
     "claim | submit t1 max=1 | cancel t1",
     "claim | submit t1 max=1 | assign t1 e=1",
+    "claim | submit t1 max=1 | assign t1 e=1 | cancel t1",
     LIVE,
     "claim | submit t1 max=1 | assign t1 e=1 | start t1 e=1 | cancel t1",
     "claim | submit t1 max=1 | assign t1 e=1 | start t1 e=1 | fail t1 e=1 => FAILED",

@@ -1,7 +1,7 @@
 //! The rules with one of them changed: every cell of the matrix to every other value, every switch
 //! off; and writers without one of their duties.
 
-use task_core::{Cell, Column, Rules};
+use task_core::{CancelRule, Cell, Column, Rules};
 use task_events::Kind;
 
 use crate::config::Duties;
@@ -19,6 +19,15 @@ pub enum Mutant {
         from: Cell,
         /// Value now.
         to: Cell,
+    },
+    /// A cancel request means something else for a kind.
+    Cancel {
+        /// Kind.
+        kind: Kind,
+        /// Standard rule.
+        from: CancelRule,
+        /// Rule now.
+        to: CancelRule,
     },
     /// A check is left out.
     Switch(&'static str),
@@ -56,6 +65,7 @@ const _: fn(Rules) = |rules| {
         exec_epoch: _,
         execution_id: _,
         cancel: _,
+        cancel_by_kind: _,
         counters: _,
         id_order: _,
         carried: _,
@@ -67,6 +77,14 @@ const _: fn(Rules) = |rules| {
 pub fn all() -> Vec<Mutant> {
     let mut out: Vec<_> = SWITCHES.iter().map(|(name, _)| Mutant::Switch(name)).collect();
     out.extend(Duties::without_one().into_iter().map(|(name, duties)| Mutant::Duty(name, duties)));
+    for &kind in Kind::ALL {
+        let from = crate::STANDARD.cancel_by_kind[kind as usize];
+        for to in [CancelRule::Either, CancelRule::Without, CancelRule::With] {
+            if to != from {
+                out.push(Mutant::Cancel { kind, from, to });
+            }
+        }
+    }
     for &kind in Kind::ALL {
         for column in Column::ALL {
             let from = crate::STANDARD.matrix.cell(kind, column);
@@ -85,6 +103,7 @@ impl Mutant {
     pub fn change(&self, mut rules: Rules) -> Rules {
         match self {
             Self::Cell { kind, column, to, .. } => rules.matrix = rules.matrix.with(*kind, *column, *to),
+            Self::Cancel { kind, to, .. } => rules.cancel_by_kind[*kind as usize] = *to,
             Self::Switch(name) => without(&mut rules, name),
             Self::Duty(..) => {}
         }
@@ -101,6 +120,9 @@ impl Mutant {
         match self {
             Self::Cell { kind, column, from, to } => {
                 format!("{kind} × {}: {} → {}", column.as_str(), cell_name(*from), cell_name(*to))
+            }
+            Self::Cancel { kind, from, to } => {
+                format!("{kind} and a cancel request: {} → {}", cancel_name(*from), cancel_name(*to))
             }
             Self::Switch(name) => format!("without `{name}`"),
             Self::Duty(name, _) => format!("writers without `{name}`"),
@@ -126,5 +148,13 @@ pub const fn cell_name(cell: Cell) -> &'static str {
         Cell::No => "no",
         Cell::Yes => "yes",
         Cell::Late => "late",
+    }
+}
+
+const fn cancel_name(rule: CancelRule) -> &'static str {
+    match rule {
+        CancelRule::Either => "either way",
+        CancelRule::Without => "only without",
+        CancelRule::With => "only with",
     }
 }

@@ -113,10 +113,12 @@ fn twisted(rec: &Rec, out: &mut Vec<Rec>) {
     if names_attempt(rec.kind) {
         with(&|r| r.e = r.e.saturating_sub(1));
         with(&|r| r.e += 1);
-        // A timeout without a live attempt speaks of none; what it names then is not judged.
-        if rec.x.is_some() && rec.kind != Kind::TaskAssigned {
+        // Which execution id an assignment gives is the writer's choice; that it differs from all
+        // others follows from how it is made.
+        if rec.kind != Kind::TaskAssigned {
             with(&|r| r.x = r.x.map(|x| x.saturating_sub(1)));
             with(&|r| r.x = Some(0));
+            with(&|r| r.x = Some(r.e));
             with(&|r| r.x = None);
             with(&|r| (r.e, r.x) = (r.e.saturating_sub(1), r.x.map(|x| x.saturating_sub(1))));
         }

@@ -122,6 +122,13 @@ impl Survey {
                         open: true,
                     }));
                 }
+                Mutant::Cancel { kind, .. } => {
+                    by_cell
+                        .iter_mut()
+                        .skip(cell_index(*kind, Column::Unknown))
+                        .take(Column::ALL.len())
+                        .for_each(|c| c.push(n));
+                }
                 Mutant::Switch(_) => always.push(n),
                 Mutant::Duty(..) => {}
             }

@@ -12,7 +12,7 @@ use task_events::{
 };
 
 use crate::core_state::MAX_LOST;
-use crate::meaning::{Meant, attempt_of, cancel_allows};
+use crate::meaning::{Meant, attempt_of};
 use crate::transition::transition;
 use crate::{
     Cell, Change, Closed, Column, ControlChange, CoreState, Owner, PartitionState, Reason, Record, Row, Slot, Verdict,
@@ -317,7 +317,7 @@ impl PartitionState {
             Cell::Late if core.closed_by_lost => {}
             Cell::Late | Cell::No => return Err(Reason::NotAllowed),
         }
-        if self.rules.cancel && !cancel_allows(event.kind, core.cancel_requested) {
+        if self.rules.cancel && !self.rules.cancel_by_kind[event.kind as usize].allows(core.cancel_requested) {
             return Err(Reason::CancelRequested);
         }
         if self.rules.counters && event.kind == Kind::TaskRetryApproved {

@@ -34,7 +34,7 @@ pub use partition::{Admission, Counters, LastRecord, Owner, PartitionState};
 pub use pending::{Pen, pen_of, pending_work};
 pub use reason::Reason;
 pub use row::{Plan, Row, StepEntry, timeout_error};
-pub use rules::{Rules, STANDARD};
+pub use rules::{CancelRule, Rules, STANDARD};
 pub use table::{Frozen, Slot, TaskTable};
 pub use verdict::{Change, ControlChange, Record, Verdict};
 pub use worker_protocol::Attempt;

@@ -3,7 +3,7 @@
 
 use task_events::{Body, Event, ExecutionId, Kind};
 
-use crate::CoreState;
+use crate::{CancelRule, CoreState};
 
 /// The attempt an event speaks of.
 pub(crate) enum Meant {
@@ -54,7 +54,7 @@ pub(crate) fn attempt_of(event: &Event, core: &CoreState) -> Meant {
 }
 
 /// A cancel request stops whatever would hand the task on; reports of its attempt still count.
-pub(crate) const fn cancel_allows(kind: Kind, requested: bool) -> bool {
+pub(crate) const fn standard_cancel(kind: Kind) -> CancelRule {
     match kind {
         Kind::TaskAssigned
         | Kind::TaskRetryApproved
@@ -63,8 +63,8 @@ pub(crate) const fn cancel_allows(kind: Kind, requested: bool) -> bool {
         | Kind::WorkerQuarantined
         | Kind::TaskReplayPlanned
         | Kind::TaskRetried
-        | Kind::TaskCancelRequested => !requested,
-        Kind::TaskCancelled => requested,
+        | Kind::TaskCancelRequested => CancelRule::Without,
+        Kind::TaskCancelled => CancelRule::With,
         Kind::TaskCreated
         | Kind::TaskStarted
         | Kind::TaskStepCompleted
@@ -85,6 +85,6 @@ pub(crate) const fn cancel_allows(kind: Kind, requested: bool) -> bool {
         | Kind::OwnershipClaimed
         | Kind::OwnershipRenewed
         | Kind::RulesActivated
-        | Kind::LogSealed => true,
+        | Kind::LogSealed => CancelRule::Either,
     }
 }
