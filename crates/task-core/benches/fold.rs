@@ -120,7 +120,7 @@ impl Writer {
 
     fn create(&mut self) -> TaskId {
         self.made += 1;
-        self.ms += i64::from(self.made % 20 == 0);
+        self.ms += i64::from(self.made.is_multiple_of(20));
         let id = TaskId::mint(self.fold.highest, PARTITION, self.ms).expect("ids left");
         let created = TaskCreated {
             task_type: "stock.sync".into(),

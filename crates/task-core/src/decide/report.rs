@@ -33,19 +33,15 @@ pub fn classify(view: View<'_>, report: &Report) -> Fate {
     }
     let live = core.state.is_live();
     match &report.body {
-        ReportBody::Starting { .. } => match core.state {
-            TaskState::Assigned => Fate::Counts,
-            TaskState::Executing => Fate::Duplicate,
-            _ => Fate::Fenced,
-        },
+        ReportBody::Starting { .. } if core.state == TaskState::Assigned => Fate::Counts,
+        ReportBody::Starting { .. } if core.state == TaskState::Executing => Fate::Duplicate,
         ReportBody::Declined { .. } if core.state == TaskState::Assigned => Fate::Counts,
-        ReportBody::Declined { .. } => Fate::Fenced,
-        ReportBody::Step(step) => match core.state {
-            TaskState::Executing if view.row.steps.iter().any(|s| s.done == *step) => Fate::Duplicate,
-            TaskState::Executing => Fate::Counts,
-            TaskState::Assigned => Fate::TooEarly,
-            _ => Fate::Fenced,
-        },
+        ReportBody::Step(_) if core.state == TaskState::Assigned => Fate::TooEarly,
+        ReportBody::Step(step) if core.state == TaskState::Executing => {
+            let known = view.row.steps.iter().any(|s| s.done == *step);
+            if known { Fate::Duplicate } else { Fate::Counts }
+        }
+        ReportBody::Starting { .. } | ReportBody::Declined { .. } | ReportBody::Step(_) => Fate::Fenced,
         ReportBody::Success { .. } if live || core.is_late(report.attempt) => Fate::Counts,
         ReportBody::Failure { .. } if live => Fate::Counts,
         // FAILED is left by a verdict only, so the failure on record is this attempt's own.
