@@ -4,9 +4,9 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
+use rand::RngExt as _;
 use rand::SeedableRng as _;
 use rand::seq::IndexedRandom as _;
-use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 
 use crate::{Outcomes, Record, Target, mutate};

@@ -99,8 +99,9 @@ impl Readers {
                 self.fold(&Folded { offset: Offset(record.offset), broker_ms: record.broker_ms, key, event })?
             }
         };
-        let [rows, bare, loaded] = [&self.rows, &self.bare, &self.loaded].map(checks::state);
-        (rows?, bare?, loaded?);
+        for reader in [&self.rows, &self.bare, &self.loaded] {
+            checks::state(reader)?;
+        }
         let hashes = [self.rows.hash(), self.bare.hash(), self.loaded.hash()];
         if hashes == [hashes[0]; 3] { Ok(outcome) } else { Err(format!("{outcome}: hashes differ: {hashes:x?}")) }
     }

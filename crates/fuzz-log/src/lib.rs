@@ -12,8 +12,8 @@ pub mod mutate;
 pub mod record;
 
 pub use driver::{Finding, Limits, Report, run};
-pub use record::Record;
 use rand_chacha::ChaCha8Rng;
+pub use record::Record;
 
 /// What is fuzzed.
 pub trait Target {

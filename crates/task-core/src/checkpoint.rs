@@ -4,23 +4,20 @@
 //! Judged state and row fields go into chunks of their own; readers that keep no rows skip those.
 //! Whoever loads a checkpoint recomputes the state hash; a difference is an error, never repaired.
 
-use std::collections::BTreeSet;
+mod manifest;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
-use task_events::{
-    EventId, Incarnation, Offset, OwnerSeq, PartitionEpoch, PartitionId, RuleVersion, Sha256Hash, TaskId, Text,
-};
+use task_events::{Offset, PartitionId, Sha256Hash, TaskId};
 
+use self::manifest::{CountersEntry, LastEntry, Manifest, OwnerEntry, VERSION, fill, hash, parse};
 use crate::core_state::CANONICAL_LEN;
 use crate::table::Frozen;
-use crate::{CoreState, Counters, LastRecord, Owner, PartitionState, Reason, Row, Rules, Slot, TaskTable};
+use crate::{CoreState, PartitionState, Row, Rules, Slot, TaskTable};
 
 /// Tasks in one chunk: keeps a chunk near 1 MiB with rows.
 pub const TASKS_PER_CHUNK: usize = 1024;
-
-const VERSION: u32 = 1;
 
 /// The state at one offset, shared with the fold that goes on.
 #[derive(Clone, Debug)]
@@ -58,49 +55,6 @@ pub enum CheckpointError {
         /// Recomputed.
         found: u128,
     },
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Manifest {
-    version: u32,
-    partition: u16,
-    offset: u64,
-    epoch: u32,
-    owner_seq: u64,
-    highest: i64,
-    row_clock_us: i64,
-    active_rules: u32,
-    paused_queues: BTreeSet<Text>,
-    owner: Option<OwnerEntry>,
-    counters: CountersEntry,
-    last: Option<LastEntry>,
-    state_hash: String,
-    core_chunks: Vec<String>,
-    row_chunks: Vec<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct OwnerEntry {
-    instance: Text,
-    incarnation: i64,
-    url: Text,
-    claim: String,
-}
-
-#[derive(Serialize, Deserialize)]
-struct CountersEntry {
-    applied: u64,
-    control: u64,
-    quarantined: u64,
-    rejected: Vec<u64>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct LastEntry {
-    offset: u64,
-    event_id: Option<String>,
-    crc32c: u32,
 }
 
 impl PartitionState {
@@ -241,61 +195,4 @@ pub fn load(
     let named = u128::from_str_radix(&m.state_hash, 16).map_err(|e| CheckpointError::Manifest(e.to_string()))?;
     let found = state.hash();
     if named == found { Ok(state) } else { Err(CheckpointError::StateHash { named, found }) }
-}
-
-fn fill(state: &mut PartitionState, m: &Manifest) -> Result<(), CheckpointError> {
-    state.next_offset = Offset(m.offset);
-    state.epoch = PartitionEpoch(m.epoch);
-    state.owner_seq = OwnerSeq(m.owner_seq);
-    state.highest = TaskId::from_raw(m.highest).unwrap_or(TaskId::ZERO);
-    state.row_clock_us = m.row_clock_us;
-    state.active_rules = RuleVersion(m.active_rules);
-    state.paused_queues = m.paused_queues.clone();
-    let mut rejected = [0; Reason::ALL.len()];
-    rejected.iter_mut().zip(&m.counters.rejected).for_each(|(to, from)| *to = *from);
-    state.counters = Counters {
-        applied: m.counters.applied,
-        control: m.counters.control,
-        quarantined: m.counters.quarantined,
-        rejected,
-    };
-    state.owner = match &m.owner {
-        None => None,
-        Some(o) => Some(Owner {
-            instance: o.instance.clone(),
-            incarnation: Incarnation(o.incarnation),
-            url: o.url.clone(),
-            claim: event_id(&o.claim)?,
-        }),
-    };
-    state.last = match &m.last {
-        None => None,
-        Some(l) => Some(LastRecord {
-            offset: Offset(l.offset),
-            event_id: l.event_id.as_deref().map(event_id).transpose()?,
-            crc32c: l.crc32c,
-        }),
-    };
-    Ok(())
-}
-
-fn parse(manifest: &[u8]) -> Result<Manifest, CheckpointError> {
-    let m: Manifest = serde_json::from_slice(manifest).map_err(|e| CheckpointError::Manifest(e.to_string()))?;
-    if m.version == VERSION {
-        Ok(m)
-    } else {
-        Err(CheckpointError::Manifest(format!("version {} is not known", m.version)))
-    }
-}
-
-fn hash(text: &str) -> Result<Sha256Hash, CheckpointError> {
-    let mut out = [0; 32];
-    hex::decode_to_slice(text, &mut out).map_err(|e| CheckpointError::Manifest(e.to_string()))?;
-    Ok(Sha256Hash(out))
-}
-
-fn event_id(text: &str) -> Result<EventId, CheckpointError> {
-    let mut out = [0; 16];
-    hex::decode_to_slice(text, &mut out).map_err(|e| CheckpointError::Manifest(e.to_string()))?;
-    Ok(EventId(out))
 }

@@ -33,7 +33,12 @@ pub fn state(state: &PartitionState) -> Result<(), String> {
 }
 
 /// About a record, as a reader without rows met it.
-pub fn record(before: &PartitionState, record: &Record, verdict: &Verdict, after: &PartitionState) -> Result<(), String> {
+pub fn record(
+    before: &PartitionState,
+    record: &Record,
+    verdict: &Verdict,
+    after: &PartitionState,
+) -> Result<(), String> {
     let event = &record.event;
     if after.next_offset.0 != before.next_offset.0 + 1 || after.row_clock_us < before.row_clock_us {
         return Err("offset or row clock did not move on".to_owned());

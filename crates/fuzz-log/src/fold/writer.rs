@@ -1,5 +1,6 @@
 //! Writes a log that mostly gets past the fence: each record has the numbers its writer would give
 //! it who knows the state, and then, now and then, one that it would not.
+#![expect(clippy::wildcard_enum_match_arm, reason = "a twist speaks of the kinds it can twist")]
 
 use std::collections::BTreeMap;
 
@@ -32,9 +33,7 @@ impl Arbitrary {
     pub fn body(&self, kind: Kind, rng: &mut ChaCha8Rng) -> Body {
         let seed = TestRng::from_seed(RngAlgorithm::ChaCha, &rng.random::<[u8; 32]>());
         let mut runner = TestRunner::new_with_rng(Config::default(), seed);
-        self.0[kind as usize]
-            .new_tree(&mut runner)
-            .map_or_else(|_| samples::minimal(kind).body, |tree| tree.current())
+        self.0[kind as usize].new_tree(&mut runner).map_or_else(|_| samples::minimal(kind).body, |tree| tree.current())
     }
 }
 
@@ -183,11 +182,8 @@ impl<'a> Writer<'a> {
             Kind::TaskAssigned => event.exec_epoch = core.exec_epoch.next().unwrap_or(ExecEpoch(0)),
             _ => {}
         }
-        let execution = if event.kind == Kind::TaskAssigned {
-            ExecutionId::new(id, event.exec_epoch)
-        } else {
-            core.execution_id
-        };
+        let execution =
+            if event.kind == Kind::TaskAssigned { ExecutionId::new(id, event.exec_epoch) } else { core.execution_id };
         twist::set_execution(&mut event.body, execution, core.state.is_live());
         if let (Some(carried), Some(closed)) = (twist::carried(&mut event.body), self.closed.get(&id)) {
             *carried = *closed.carried(7);
