@@ -45,6 +45,10 @@ impl Owner {
     /// A closed task's row was read.
     pub(super) fn row_read(&mut self, now: Now, ticket: Ticket, answer: Result<Option<SnapshotRow>, StoreError>) {
         let Some(Call::Row(job)) = self.calls.remove(&ticket) else { return };
+        if !self.requests.contains_key(&job.token) {
+            // Answered while the store was slow: that nothing was written must stay true.
+            return;
+        }
         let task = match &job.command {
             Command::Cancel { task, .. }
             | Command::Replay { task, .. }
@@ -59,8 +63,10 @@ impl Owner {
             return self.run(now, job);
         }
         // While the row was read the task may have been opened, closed or asked about again.
+        // (A read waits for nothing: with a record in flight it would read the row again and again.)
+        let reads = matches!(job.command, Command::Get { .. });
         let moved = self.fold.tasks.get(task).is_some()
-            || self.rules.one_closed_command && self.flight.is_busy(task)
+            || !reads && self.rules.one_closed_command && self.flight.is_busy(task)
             || self.rules.owed_first && self.owed.closed(task).is_some();
         if moved {
             return self.run(now, job);

@@ -37,9 +37,9 @@ impl Creates {
         self.queue.is_empty()
     }
 
+    /// Forgets what is under way; not the last id, which a client may have been told.
     pub(super) fn clear(&mut self) {
         self.queue.clear();
-        self.last = None;
     }
 }
 

@@ -50,7 +50,7 @@ fn a_broker_that_is_a_little_behind_makes_timers_late_not_early() {
     w.skew_ms = -4_000;
     w.join("a");
     w.settle();
-    w.play("submit t1 not_before=10s deadline=20s | wait 9999ms | poll w1 wait=0s => no work | wait 1ms | poll w1 => t1 e=1 | start t1 e=1 | wait 9s");
+    w.play("submit t1 not_before=10s deadline=20s | wait 9999ms | poll w1 wait=0s => no work | wait 20ms | poll w1 => t1 e=1 | start t1 e=1 | wait 9s");
     assert_eq!(w.count("timeout"), 0);
     w.play("wait 1100ms");
     assert_eq!(w.count("timeout t1 DEADLINE"), 1);

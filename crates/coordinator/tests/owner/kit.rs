@@ -75,6 +75,8 @@ pub struct World {
     pub names: BTreeMap<String, TaskId>,
     pub named: BTreeMap<TaskId, String>,
     pub ticks: u64,
+    /// Somebody forges records: what an honest writer keeps to is not checked.
+    pub hostile: bool,
     starts: u64,
     watch: log::Watch,
 }
@@ -120,6 +122,7 @@ impl World {
             names: BTreeMap::new(),
             named: BTreeMap::new(),
             ticks: 0,
+            hostile: false,
             starts: 0,
             watch: log::Watch::default(),
         }

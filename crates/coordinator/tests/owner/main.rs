@@ -9,6 +9,7 @@ mod closed;
 mod creates;
 mod dispatch;
 mod drains;
+mod hostile;
 mod kit;
 mod leases;
 mod overdue;
