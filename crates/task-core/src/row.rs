@@ -82,6 +82,10 @@ pub struct Row {
     pub category: Option<ErrorCategory>,
     /// Step of the last failure or loss.
     pub failed_step: Option<Text>,
+    /// The error is that of the last attempt: its worker reported it, or it ran out of time. Not so
+    /// after a loss, and once another attempt began.
+    #[serde(default)]
+    pub attempt_failed: bool,
     /// Whether that step was declared idempotent.
     pub failed_step_idempotent: Option<bool>,
     /// Steps completed in this run or taken over from the one before, one per name, in the order of
@@ -137,6 +141,7 @@ impl Row {
             error_message: None,
             category: None,
             failed_step: None,
+            attempt_failed: false,
             failed_step_idempotent: None,
             steps: Vec::new(),
             plan: None,
@@ -187,6 +192,8 @@ impl Row {
             error_message: carried.error_message.clone(),
             category: carried.category,
             failed_step: carried.failed_step.clone(),
+            // Not carried: a lost attempt's error is WORKER_LOST, which no worker reports.
+            attempt_failed: carried.state == TaskState::FailedPermanently,
             ..Self::created(&carried.created, carried.created_at, event.trace_id.clone())
         };
         steps::merge(&mut row.steps, &carried.steps, event.event_sequence);

@@ -6,7 +6,7 @@ use task_events::{
 };
 
 use super::{Draft, Refusal, View};
-use crate::Closed;
+use crate::{Closed, Row};
 pub use worker_protocol::{Report, ReportBody};
 
 /// Longest error message in an event, characters (design.md §5).
@@ -44,14 +44,14 @@ pub fn classify(view: View<'_>, report: &Report) -> Fate {
         ReportBody::Starting { .. } | ReportBody::Declined { .. } | ReportBody::Step(_) => Fate::Fenced,
         ReportBody::Success { .. } if live || core.is_late(report.attempt) => Fate::Counts,
         ReportBody::Failure { .. } if live => Fate::Counts,
-        // FAILED is left by a verdict only, so the failure on record is this attempt's own.
-        ReportBody::Failure { error_code, .. }
-            if !core.closed_by_lost && view.row.error_code.as_ref() == Some(error_code) =>
-        {
-            Fate::Duplicate
-        }
+        ReportBody::Failure { error_code, .. } if failed_so(view.row, error_code) => Fate::Duplicate,
         ReportBody::Success { .. } | ReportBody::Failure { .. } => Fate::Fenced,
     }
+}
+
+// The failure on record is the last attempt's own, and this one.
+fn failed_so(row: &Row, error_code: &Text) -> bool {
+    row.attempt_failed && row.error_code.as_ref() == Some(error_code)
 }
 
 /// What a report meets at a closed task.
@@ -63,8 +63,9 @@ pub fn classify_closed(closed: &Closed, report: &Report) -> Fate {
         ReportBody::Success { result_data_hash, .. } => {
             closed.core.state == TaskState::Success && closed.row.result_data_hash == Some(*result_data_hash)
         }
+        // A cancel ends a task whose attempt has failed already, often because of it.
         ReportBody::Failure { error_code, .. } => {
-            closed.core.state == TaskState::FailedPermanently && closed.row.error_code.as_ref() == Some(error_code)
+            closed.core.state != TaskState::Success && failed_so(&closed.row, error_code)
         }
         ReportBody::Step(step) => {
             closed.core.state == TaskState::Success && closed.row.steps.iter().any(|s| s.done == *step)

@@ -18,6 +18,7 @@ impl Row {
                 self.assigned_at = Some(b.assignment_time);
                 self.start_time = None;
                 self.started_at = None;
+                self.attempt_failed = false;
                 self.lease_left_ms = 0;
             }
             Body::TaskStarted(b) => {
@@ -49,6 +50,7 @@ impl Row {
                 self.fail(at, b.error_code.clone(), b.error_message.clone(), b.category);
                 self.failed_step = b.failed_step.clone();
                 self.failed_step_idempotent = b.is_idempotent;
+                self.attempt_failed = true;
                 self.memory_usage_percent = b.memory_usage_percent;
                 self.lease_left_ms = 0;
                 self.released_in_a_row = 0;
@@ -57,6 +59,7 @@ impl Row {
                 self.fail(at, "WORKER_LOST".into(), "no sign of life".into(), ErrorCategory::Transient);
                 self.failed_step = b.step_in_progress.clone();
                 self.failed_step_idempotent = b.step_is_idempotent;
+                self.attempt_failed = false;
                 self.lease_left_ms = b.lease_left_ms;
                 self.released_in_a_row = 0;
             }
@@ -65,6 +68,7 @@ impl Row {
                 self.fail(at, code.into(), text.into(), ErrorCategory::Timeout);
                 self.failed_step = None;
                 self.failed_step_idempotent = None;
+                self.attempt_failed = b.execution_id.is_some();
                 // Without an attempt the one before may still have its lease, or what is left of it.
                 if b.execution_id.is_some() {
                     self.lease_left_ms = b.lease_left_ms;

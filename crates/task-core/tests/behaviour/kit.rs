@@ -29,6 +29,10 @@ pub struct World {
     loaded: PartitionState,
     born: BTreeMap<TaskId, CoreState>,
     log: Vec<Line>,
+    /// Tasks of a pasted history by the number it gives them.
+    pub names: BTreeMap<String, u16>,
+    /// Epochs before a pasted history begins.
+    pub earlier: u32,
     /// Nobody wrote what an honest writer would not, so that all invariants hold.
     pub honest: bool,
 }
@@ -88,6 +92,8 @@ impl Default for World {
             born: BTreeMap::new(),
             verdicts: Vec::new(),
             log: Vec::new(),
+            names: BTreeMap::new(),
+            earlier: 0,
             honest: true,
         }
     }
@@ -201,10 +207,27 @@ impl World {
         id.and_then(|id| self.born.get(&id)).map(|core| core.state)
     }
 
+    // A printed history begins somewhere: at its first claim, and with ids of its own.
+    fn begin(&mut self, step: &str) {
+        let mut words = step.split_whitespace();
+        let (verb, epoch) =
+            (words.next(), words.find_map(|w| w.strip_prefix("p=")?.split('.').next()?.parse::<u32>().ok()));
+        if let (Some("claim"), Some(epoch), 0) = (verb, epoch, self.state.next_offset.0) {
+            // A first claim that is meant to be refused stays what it is.
+            self.earlier = if step.contains("rejected") { 0 } else { epoch.saturating_sub(1) };
+        }
+        let named = step.split_whitespace().nth(1).and_then(|w| w.strip_prefix('t')).filter(|w| w.len() > 3);
+        if let Some(name) = named.filter(|w| w.bytes().all(|b| b.is_ascii_digit())) {
+            let next = self.names.len() as u16 + 1;
+            self.names.entry(name.to_owned()).or_insert(next);
+        }
+    }
+
     /// Goes on with a history.
     pub fn then(mut self, text: &str) -> Self {
         let mut played: Vec<&str> = Vec::new();
         for step in text.split(['|', '\n']).map(str::trim).filter(|s| !s.is_empty()) {
+            self.begin(step);
             let Said { event, key, expect, torn, wild } =
                 notation::parse(step, &self).unwrap_or_else(|e| panic!("{e}"));
             played.push(step);

@@ -12,6 +12,7 @@ mod notation;
 mod policy;
 mod properties;
 mod replays;
+mod reports;
 mod retries;
 mod rows;
 mod usual;

@@ -3,7 +3,8 @@
 //!
 //! Numbers left out are those a writer who knows the state would give: `s` event_sequence, `r`
 //! run_no, `e` exec_epoch, `x` attempt of the execution id, `p` partition epoch and owner_seq, `c`
-//! carried state/run/sequence/epoch/attempt, `key`. Beyond the search's, for the rows: a worker
+//! carried state/run/sequence/epoch/attempt, `key`. The simulator prints long ids, a first claim of a
+//! later epoch and `@offset`: a history of it plays by paste. Beyond the search's, for the rows: a worker
 //! (`w1`), a step (`step t1 pay#0`), `at` event and broker time, `nb` not_before, `ll` lease left,
 //! `from` and `why` of a body. After `=>` stands a state, `ok`, `rejected(reason)` or `malformed`.
 
@@ -77,6 +78,8 @@ pub struct Said {
 
 /// Reads one record at this state of the world.
 pub fn parse(text: &str, world: &World) -> Result<Said, String> {
+    // Where the record lay, as the simulator adds it.
+    let text = text.split_once("  @").map_or(text, |(text, _)| text);
     let (said, expected) = text.split_once("=>").map_or((text, "ok"), |(a, b)| (a, b.trim()));
     let mut words = said.split_whitespace().peekable();
     let name = words.next().ok_or("empty record")?;
@@ -84,20 +87,24 @@ pub fn parse(text: &str, world: &World) -> Result<Said, String> {
     let subject = words.next_if(|w| w.starts_with('t') && !w.contains('='));
     let id = match subject {
         Some("tX") => TaskId::from_parts(1_000, PartitionId(PARTITION.0 + 1), 1).expect("in range"),
-        Some(t) => task(t[1..].parse().map_err(|_| format!("{t:?} is no task"))?),
+        Some(t) => match world.names.get(&t[1..]) {
+            Some(n) => task(*n),
+            None => task(t[1..].parse().map_err(|_| format!("{t:?} is no task"))?),
+        },
         None => task(1),
     };
     let mut event = right(world, kind, id);
     let mut said = Said {
         key: RecordKey::of(&event, PARTITION).to_bytes(),
         expect: expect(expected).ok_or_else(|| format!("cannot expect {expected:?}"))?,
-        torn: expected == "malformed",
+        torn: expect(expected) == Some(Expect::Malformed),
         wild: false,
         event: event.clone(),
     };
     for word in words {
         let (name, value) = word.split_once('=').unwrap_or(("", word));
-        say::set(&mut event, &mut said, name, value).ok_or_else(|| format!("cannot read {word:?} of {text:?}"))?;
+        say::set(world, &mut event, &mut said, name, value)
+            .ok_or_else(|| format!("cannot read {word:?} of {text:?}"))?;
     }
     said.event = event;
     Ok(said)
@@ -109,7 +116,7 @@ fn expect(text: &str) -> Option<Expect> {
     }
     match text {
         "ok" => Some(Expect::Accepted),
-        "malformed" => Some(Expect::Malformed),
+        text if text == "malformed" || text.starts_with("quarantined(") => Some(Expect::Malformed),
         state => TaskState::ALL.iter().find(|s| s.as_str() == state).map(|s| Expect::State(*s)),
     }
 }

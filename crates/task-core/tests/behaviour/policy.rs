@@ -1,11 +1,12 @@
-//! What the deciders decide, beyond what the fold checks: retries, timeouts, plans, reports.
+//! What the deciders decide, beyond what the fold checks: retries, timeouts, plans.
 
-use task_core::decide::{self, Fate, Report, ReportBody, RetryPolicy, View};
+use task_core::decide::{self, RetryPolicy, View};
 use task_events::*;
 
 use crate::kit::{World, play, task};
 
-fn view<R>(world: &World, f: impl FnOnce(View<'_>) -> R) -> R {
+/// The first task as a decider sees it.
+pub fn view<R>(world: &World, f: impl FnOnce(View<'_>) -> R) -> R {
     let slot = world.state.tasks.get(task(1)).unwrap();
     f(View { core: &slot.core, row: slot.row.as_deref().unwrap() })
 }
@@ -161,97 +162,4 @@ fn a_plan_of_a_replay_begins_where_it_was_asked_to() {
     );
     assert_eq!(plan(&format!("{done} | replay t1 from=STEP:b")), (Some("b".into()), 1, vec!["a@8".into()], vec![8]));
     assert_eq!(plan(&format!("{done} | replay t1 from=START")), (None, 0, vec![], vec![8]));
-}
-
-fn fate(text: &str, body: ReportBody) -> Fate {
-    let w = play(&format!("claim | submit t1 | {text}"));
-    view(&w, |v| decide::classify(v, &Report { attempt: v.core.attempt(), worker_id: "w".into(), body }))
-}
-
-#[test]
-fn reports_in_every_state() {
-    let start = || ReportBody::Starting { start_time: 0, memory_usage_percent: 0 };
-    let step = || {
-        ReportBody::Step(StepDone {
-            step: "z".into(),
-            index: 9,
-            output_hash: Sha256Hash::default(),
-            is_idempotent: true,
-        })
-    };
-    let success = || ReportBody::Success {
-        result_data_hash: Sha256Hash::default(),
-        execution_time_ms: 0,
-        steps_done: vec![],
-        memory_usage_percent: 0,
-    };
-    let failure = |code: &str| ReportBody::Failure {
-        error_code: code.into(),
-        error_message: "".into(),
-        category: ErrorCategory::Transient,
-        failed_step: None,
-        is_idempotent: None,
-        execution_time_ms: 0,
-        steps_done: vec![],
-        memory_usage_percent: 0,
-    };
-    use Fate::{Counts, Duplicate, Fenced, TooEarly};
-    let again = "assign t1 | fail t1 E | approve t1 | plan t1 | retry t1";
-    for (text, fates) in [
-        ("overdue t1", [Fenced, Fenced, Fenced, Fenced, Fenced]),
-        ("assign t1", [Counts, TooEarly, Counts, Counts, Counts]),
-        ("assign t1 | start t1", [Duplicate, Counts, Counts, Counts, Fenced]),
-        ("assign t1 | fail t1 E", [Fenced, Fenced, Fenced, Duplicate, Fenced]),
-        (again, [Fenced, Fenced, Fenced, Duplicate, Fenced]),
-        ("assign t1 | lose t1", [Fenced, Fenced, Counts, Fenced, Fenced]),
-        ("assign t1 | lose t1 | approve t1 | plan t1 | retry t1", [Fenced, Fenced, Counts, Fenced, Fenced]),
-        ("assign t1 | release t1", [Fenced, Fenced, Fenced, Fenced, Fenced]),
-    ] {
-        let bodies = [start(), step(), success(), failure("E"), ReportBody::Declined { draining: false }];
-        assert_eq!(bodies.map(|body| fate(text, body)), fates, "{text}");
-    }
-    assert_eq!(fate("assign t1 | fail t1 E", failure("F")), Fenced, "another failure is not the one on record");
-    assert_eq!(fate("assign t1 | lose t1", failure("WORKER_LOST")), Fenced, "the owner said so, not the worker");
-}
-
-#[test]
-fn a_failure_is_explained_and_its_message_cut_on_a_character() {
-    let w = play("claim | submit t1 max=4 | assign t1");
-    let body = ReportBody::Failure {
-        error_code: "E".into(),
-        error_message: "ü".repeat(257).into(),
-        category: ErrorCategory::Resource,
-        failed_step: None,
-        is_idempotent: None,
-        execution_time_ms: 1,
-        steps_done: vec![],
-        memory_usage_percent: 93,
-    };
-    let drafts =
-        view(&w, |v| decide::report(v, Report { attempt: v.core.attempt(), worker_id: "w".into(), body })).unwrap();
-    let [analysis, failed] = &drafts[..] else { panic!("{drafts:?}") };
-    assert_eq!((analysis.event_sequence, analysis.body.kind()), (failed.event_sequence, Kind::TaskFailureAnalysis));
-    let Body::TaskFailed(b) = &failed.body else { panic!("{failed:?}") };
-    assert_eq!((b.error_message.chars().count(), b.memory_usage_percent), (256, 93));
-}
-
-#[test]
-fn only_terminal_reports_leave_a_trace_when_they_are_rejected() {
-    let w = play("claim | submit t1 | assign t1");
-    let attempt = w.core(1).attempt();
-    let trace = |body| {
-        decide::rejected_report(&Report { attempt, worker_id: "w".into(), body }, task(1), "t".into(), "not_live")
-    };
-    assert!(trace(ReportBody::Starting { start_time: 0, memory_usage_percent: 0 }).is_none());
-    assert!(trace(ReportBody::Declined { draining: true }).is_none());
-    let hash = Sha256Hash::of(b"r");
-    let success = ReportBody::Success {
-        result_data_hash: hash,
-        execution_time_ms: 0,
-        steps_done: vec![],
-        memory_usage_percent: 0,
-    };
-    let draft = trace(success).unwrap();
-    let Body::RejectedReport(b) = &draft.body else { panic!("{draft:?}") };
-    assert_eq!((draft.event_sequence.0, b.result_data_hash, b.reported), (0, Some(hash), ReportedStatus::Success));
 }

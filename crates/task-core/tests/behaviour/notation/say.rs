@@ -4,10 +4,10 @@ use bytes::Bytes;
 use task_events::*;
 
 use super::{Said, attempt, carried, name_attempt};
-use crate::kit::{PARTITION, task};
+use crate::kit::{PARTITION, World, task};
 
 /// One `name=value`, or a word alone.
-pub fn set(event: &mut Event, said: &mut Said, name: &str, value: &str) -> Option<()> {
+pub fn set(world: &World, event: &mut Event, said: &mut Said, name: &str, value: &str) -> Option<()> {
     let number = || value.parse::<u32>().ok();
     match name {
         "s" => event.event_sequence = EventSequence(number()?),
@@ -33,10 +33,13 @@ pub fn set(event: &mut Event, said: &mut Said, name: &str, value: &str) -> Optio
         },
         "p" => {
             let (p, o) = value.split_once('.')?;
-            event.partition_epoch = if p == "-" { None } else { Some(PartitionEpoch(p.parse().ok()?)) };
+            event.partition_epoch =
+                if p == "-" { None } else { Some(PartitionEpoch(p.parse::<u32>().ok()?.checked_sub(world.earlier)?)) };
             event.owner_seq = if o == "-" { None } else { Some(OwnerSeq(o.parse().ok()?)) };
         }
         "task" => event.task_id = if value == "-" { None } else { Some(task(number()? as u16)) },
+        // An idempotency key is not the fold's affair.
+        "key" if value == "K" => {}
         "by" => event.producer.instance = value.into(),
         "key" => {
             said.key = match value {
