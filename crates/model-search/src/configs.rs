@@ -116,6 +116,13 @@ pub fn duties() -> Vec<Config> {
     ]
 }
 
+/// Where it is asked what honest writers need among themselves: the smaller searches without a rogue.
+pub fn honest() -> Vec<Config> {
+    let small = ["birth", "stale owner", "rival claims", "duplicates", "annotations", "late completion", "timeouts"];
+    let more = ["losses", "lagging engine", "replay and review", "two tasks"];
+    standard().into_iter().filter(|c| small.contains(&c.name) || more.contains(&c.name)).collect()
+}
+
 /// Where it is asked what stands before a cell of the matrix.
 pub fn probes() -> Vec<Config> {
     vec![Config::new("one wrong record", EVERYWHERE, &[(Rogue, 1)]).rogue_only().twisted()]

@@ -9,6 +9,8 @@
 mod audit;
 mod config;
 pub mod configs;
+pub mod docs;
+pub mod explain;
 mod fold;
 pub mod history;
 mod honest;

@@ -7,8 +7,9 @@ use crate::honest::{Cmd, propose};
 use crate::lab::Lab;
 use crate::subject::TASKS;
 
-/// Why an open task of this state would stay as it is for ever, whatever its pens do.
-pub fn stuck(lab: &mut Lab, fold: u32) -> Option<String> {
+/// Why an open task of this state would stay as it is for ever, whatever its pens do, and the
+/// record that is never accepted.
+pub fn stuck(lab: &mut Lab, fold: u32) -> Option<(String, Option<u32>)> {
     if !lab.healthy.insert(fold) {
         return None;
     }
@@ -26,15 +27,15 @@ pub fn stuck(lab: &mut Lab, fold: u32) -> Option<String> {
             Some(Pen::Replayer) => Cmd::Plan(task),
             None if core.state.is_live() => Cmd::Lost(task),
             None if waiting => Cmd::Assign(task),
-            None => return Some(format!("stuck: nobody has the pen of a task in {}", core.state)),
+            None => return Some((format!("stuck: nobody has the pen of a task in {}", core.state), None)),
         };
         let records = propose(lab, fold, cmd, state.owner_seq.0 + 1);
         let Some(first) = records.first() else {
-            return Some(format!("stuck: the pen of a task in {} has no move", core.state));
+            return Some((format!("stuck: the pen of a task in {} has no move", core.state), None));
         };
         if let Some(reason) = lab.land(fold, *first).rejected {
             let kind = lab.brief(*first).kind;
-            return Some(format!("livelock: {kind} in {} is always {reason}", core.state));
+            return Some((format!("livelock: {kind} in {} is always {reason}", core.state), Some(*first)));
         }
     }
     None

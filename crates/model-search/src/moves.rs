@@ -42,6 +42,8 @@ pub struct Next {
     pub world: World,
     /// The law broken on the way.
     pub broken: Option<String>,
+    /// Of a livelock: the records of the batch, the last of which is never accepted.
+    pub refused: SmallVec<[u32; 4]>,
 }
 
 /// Every world that can follow, and what is wrong with this one.
@@ -92,7 +94,7 @@ impl Moves<'_> {
         if broken.is_none() {
             world.settle(self.lab, self.config.honest);
         }
-        self.out.push(Next { by, world, broken });
+        self.out.push(Next { by, world, broken, refused: SmallVec::new() });
     }
 
     // Everything a writer with this state may write.
@@ -335,21 +337,26 @@ impl Moves<'_> {
         {
             next.told_yes[task] |= report_bit(e, what == What::Success);
         }
-        let broken = if frozen { None } else { self.refused(w, view, &records) };
+        let refused = if frozen { None } else { self.refused(w, view, &records) };
+        let (broken, upto) = refused.map_or((None, 0), |(what, upto)| (Some(what), upto));
         self.push(Move::Write { cmd, frozen }, next, broken);
+        if let (Some(last), true) = (self.out.last_mut(), upto > 0) {
+            last.refused = records[..upto].into();
+        }
     }
 
     // What an honest writer decides on the current state is accepted if nothing comes between:
     // otherwise its pen would write the same record for ever.
-    fn refused(&mut self, w: &World, view: u32, records: &[u32]) -> Option<String> {
+    fn refused(&mut self, w: &World, view: u32, records: &[u32]) -> Option<(String, usize)> {
         let mut fold = view;
-        for record in records {
+        for (n, record) in records.iter().enumerate() {
             let landing = self.lab.land(fold, *record);
             if let Some(reason) = landing.rejected {
                 let brief = self.lab.brief(*record);
                 let state = brief.task.and_then(index_of).and_then(|n| self.lab.fold(w.fold).core(n).map(|c| c.state));
                 let state = state.map_or_else(|| "none open".to_owned(), |s| s.to_string());
-                return Some(format!("livelock: {} of an honest writer is always {reason} ({state})", brief.kind));
+                let what = format!("livelock: {} of an honest writer is always {reason} ({state})", brief.kind);
+                return Some((what, n + 1));
             }
             fold = landing.fold;
         }

@@ -151,7 +151,8 @@ pub const fn cell_name(cell: Cell) -> &'static str {
     }
 }
 
-const fn cancel_name(rule: CancelRule) -> &'static str {
+/// A cancel rule in words.
+pub const fn cancel_name(rule: CancelRule) -> &'static str {
     match rule {
         CancelRule::Either => "either way",
         CancelRule::Without => "only without",

@@ -98,15 +98,15 @@ impl Run<'_> {
         while !level.is_empty() && left > 0 {
             left -= 1;
             for (node, world) in level.drain(..) {
-                if let Some(what) = stuck(self.lab, world.fold) {
-                    return (Some(self.finding(roots, node, None, what)), false);
+                if let Some((what, refused)) = stuck(self.lab, world.fold) {
+                    return (Some(self.finding(roots, node, None, what, refused)), false);
                 }
                 out.clear();
                 Moves { lab: self.lab, config: self.config, out: &mut out }.of(&world);
                 self.steps += out.len();
                 for (by, next) in out.drain(..).enumerate() {
                     if let Some(what) = next.broken {
-                        return (Some(self.finding(roots, node, Some(by), what)), false);
+                        return (Some(self.finding(roots, node, Some(by), what, None)), false);
                     }
                     if self.seen.insert(next.world.fingerprint()) {
                         below.push((self.nodes.len() as u32, next.world));
@@ -123,7 +123,14 @@ impl Run<'_> {
     }
 
     // Walks the way again, this time writing it down.
-    fn finding(&mut self, roots: &[World], node: u32, last: Option<usize>, what: String) -> Finding {
+    fn finding(
+        &mut self,
+        roots: &[World],
+        node: u32,
+        last: Option<usize>,
+        what: String,
+        refused: Option<u32>,
+    ) -> Finding {
         let mut way: Vec<usize> = last.into_iter().collect();
         let mut at = self.nodes[node as usize];
         while at.parent != u32::MAX {
@@ -144,8 +151,17 @@ impl Run<'_> {
                 base = self.base(&world, record, &next.world, base);
             }
             story.push(self.describe(&world, &next.by));
+            let mut at = world.fold;
+            for record in next.refused {
+                history.push(tell(self.lab, at, world.audit, record, base));
+                at = self.lab.land(at, record).fold;
+            }
             world = next.world;
         }
+        if let Some(record) = refused {
+            history.push(tell(self.lab, world.fold, world.audit, record, base));
+        }
+        history.retain(|h| !h.is_empty());
         Finding { what, history: history.join(" | "), story }
     }
 

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use task_core::{Cell, Column, Reason, Record, Rules};
+use task_core::{Column, Reason, Record, Rules};
 use task_events::Kind;
 
 use crate::config::Config;
@@ -32,10 +32,13 @@ pub struct Difference {
     pub reasons: BTreeSet<Reason>,
     /// Records it concerns that the standard rules accepted, and that they rejected.
     pub met: (usize, usize),
+    /// Accepted ones about a task that was open.
+    pub open: usize,
+    /// Values of closed_by_lost in the open tasks they met: (false was there, true was there).
+    pub lost: (bool, bool),
 }
 
 struct Suspect {
-    mutant: Mutant,
     bench: Bench,
     masked: Vec<Masked>,
     seen: Difference,
@@ -85,15 +88,10 @@ fn cell_index(kind: Kind, column: Column) -> usize {
     kind as usize * Column::ALL.len() + column as usize
 }
 
-/// The column in which a record meets the matrix. Records without a subject are counted to the
-/// first task's, so that the survey can show that they do not depend on any.
-fn column_of(fold: &Fold, record: &Record) -> Column {
-    let task = record.event.task_id.map_or(Some(0), index_of);
-    task.and_then(|n| fold.core(n)).map_or(Column::Unknown, |core| Column::of(core.state))
-}
-
 impl Survey {
     fn new(mutants: &[Mutant], masks: bool) -> Self {
+        // Records without a subject are counted to the first task's column, so that the survey can
+        // show that they do not depend on any.
         let all_off = SWITCHES.iter().fold(Rules::STANDARD, |mut rules, (name, _)| {
             without(&mut rules, name);
             rules
@@ -113,36 +111,40 @@ impl Survey {
         for (n, mutant) in mutants.iter().enumerate() {
             let mut masked = Vec::new();
             match mutant {
-                Mutant::Cell { kind, column, .. } => {
-                    by_cell[cell_index(*kind, *column)].push(n);
-                    masked.extend(bases.iter().enumerate().filter(|_| masks).map(|(plain, (name, rules))| Masked {
-                        name: *name,
-                        plain,
-                        bench: Bench::new(leak(mutant.change(rules.clone()))),
-                        open: true,
-                    }));
-                }
+                Mutant::Cell { kind, column, .. } => by_cell[cell_index(*kind, *column)].push(n),
                 Mutant::Cancel { kind, .. } => {
-                    by_cell
-                        .iter_mut()
-                        .skip(cell_index(*kind, Column::Unknown))
-                        .take(Column::ALL.len())
-                        .for_each(|c| c.push(n));
+                    let columns = cell_index(*kind, Column::Unknown)..;
+                    by_cell[columns].iter_mut().take(Column::ALL.len()).for_each(|c| c.push(n));
                 }
                 Mutant::Switch(_) => always.push(n),
                 Mutant::Duty(..) => {}
             }
+            if masks && !matches!(mutant, Mutant::Switch(_) | Mutant::Duty(..)) {
+                masked.extend(bases.iter().enumerate().map(|(plain, (name, rules))| Masked {
+                    name: *name,
+                    plain,
+                    bench: Bench::new(leak(mutant.change(rules.clone()))),
+                    open: true,
+                }));
+            }
             let bench = Bench::new(leak(mutant.change(Rules::STANDARD)));
-            suspects.push(Suspect { mutant: mutant.clone(), bench, masked, seen: Difference::default() });
+            suspects.push(Suspect { bench, masked, seen: Difference::default() });
         }
         Self { config: 0, suspects, by_cell, always, plain }
     }
 
     fn landing(&mut self, fold: &Fold, rows: &mut Rows, record: &Record, judged: &Judged) {
-        let cell = cell_index(record.event.kind, column_of(fold, record));
+        let core = record.event.task_id.map_or(Some(0), index_of).and_then(|n| fold.core(n));
+        let column = core.map_or(Column::Unknown, |core| Column::of(core.state));
+        let cell = cell_index(record.event.kind, column);
         for n in self.by_cell[cell].iter().chain(&self.always) {
             let suspect = &mut self.suspects[*n];
             let met = &mut suspect.seen.met;
+            if let Some(core) = core {
+                let lost = &mut suspect.seen.lost;
+                *lost = (lost.0 || !core.closed_by_lost, lost.1 || core.closed_by_lost);
+                suspect.seen.open += usize::from(judged.rejected.is_none());
+            }
             match judged.rejected {
                 None => met.0 += 1,
                 Some(reason) => {
@@ -176,10 +178,4 @@ impl Survey {
 fn differs(one: &Judged, other: &Judged) -> bool {
     let core = |j: &Judged| j.closed.as_ref().map(|c| c.core);
     one.fold != other.fold || one.rejected.is_some() != other.rejected.is_some() || core(one) != core(other)
-}
-
-/// Cells that matter nowhere: with every combination the survey tried, both other values agree.
-pub fn idle_cell(mutant: &Mutant, seen: &Difference) -> bool {
-    let cell = matches!(mutant, Mutant::Cell { from: Cell::No | Cell::Yes | Cell::Late, .. });
-    cell && seen.effect.is_none() && !seen.reason && seen.masks.is_empty() && !seen.masked_by_all && seen.met != (0, 0)
 }

@@ -1,8 +1,6 @@
 //! The mutation table: each mutant is searched until a law breaks; what survives is explained by
 //! what the survey saw.
 
-use std::collections::BTreeSet;
-
 use crate::config::Config;
 use crate::configs;
 use crate::lab::Lab;
@@ -17,8 +15,6 @@ pub enum Fate {
     Caught {
         /// In which configuration.
         config: &'static str,
-        /// Worlds seen until then, over all configurations.
-        worlds: usize,
         /// Which, and how.
         finding: Finding,
     },
@@ -27,13 +23,11 @@ pub enum Fate {
     /// It gives another reason for some rejections; no state differs.
     ReasonOnly,
     /// It accepts or does something else, and no law breaks.
-    Harmless {
-        /// Worlds searched to the end.
-        worlds: usize,
-    },
+    Harmless,
 }
 
 /// One line of the table.
+#[derive(Clone, Debug)]
 pub struct Line {
     /// The mutant.
     pub mutant: Mutant,
@@ -41,56 +35,42 @@ pub struct Line {
     pub fate: Fate,
     /// What the survey saw.
     pub seen: Difference,
+    /// Of a switch: what honest writers alone break without it, in which configuration.
+    pub honest: Option<(&'static str, Finding)>,
+}
+
+impl Line {
+    /// Whether it survives without doing anything.
+    pub fn is_quiet(&self) -> bool {
+        matches!(self.fate, Fate::Same | Fate::ReasonOnly)
+    }
 }
 
 /// Runs the whole table.
 pub fn run() -> Vec<Line> {
-    let (mutants, configs) = (crate::mutants::all(), configs::mutation());
-    let duties = configs::duties();
-    let t0 = std::time::Instant::now();
-    let seen = survey(&mutants, &configs, false);
-    eprintln!("survey {:?}", t0.elapsed());
-    let fates: Vec<Fate> = mutants
-        .iter()
-        .zip(&seen)
-        .map(|(m, seen)| {
-            let t = std::time::Instant::now();
-            let f = fate(m, seen, if matches!(m, Mutant::Duty(..)) { &duties } else { &configs });
-            eprintln!(
-                "{} {:?} {}",
-                m.name(),
-                t.elapsed(),
-                match &f {
-                    Fate::Caught { config, finding, .. } =>
-                        format!("{config}: {} [{}]", finding.what, finding.records()),
-                    f => format!("{f:?}"),
-                }
-            );
-            f
+    let (rules, duties) = (configs::mutation(), configs::duties());
+    let mutants = crate::mutants::all();
+    let seen = survey(&mutants, &rules, false);
+    let mut lines: Vec<Line> = mutants
+        .into_iter()
+        .zip(seen)
+        .map(|(mutant, seen)| {
+            let configs = if matches!(mutant, Mutant::Duty(..)) { &duties } else { &rules };
+            let fate = fate(&mutant, &seen, configs);
+            let honest = match mutant {
+                Mutant::Switch(_) => caught(&mutant, configs::honest().iter()),
+                Mutant::Cell { .. } | Mutant::Cancel { .. } | Mutant::Duty(..) => None,
+            };
+            Line { mutant, fate, seen, honest }
         })
         .collect();
-    eprintln!("fates {:?}", t0.elapsed());
-    let quiet: Vec<Mutant> = lines(&mutants, &fates).map(|(m, _)| m.clone()).collect();
-    let mut masks = survey(&quiet, &configs::probes(), true).into_iter();
-    let of = |(mutant, fate, seen): (Mutant, Fate, Difference), masks: &mut dyn Iterator<Item = Difference>| {
-        let same = matches!(fate, Fate::Same | Fate::ReasonOnly);
-        let seen = if same { masks.next().map_or(seen.clone(), |m| joined(seen, m)) } else { seen };
-        Line { mutant, fate, seen }
-    };
-    mutants.into_iter().zip(fates).zip(seen).map(|((m, f), s)| of((m, f, s), &mut masks)).collect()
-}
-
-fn lines<'a>(mutants: &'a [Mutant], fates: &'a [Fate]) -> impl Iterator<Item = (&'a Mutant, &'a Fate)> {
-    mutants.iter().zip(fates).filter(|(_, f)| matches!(f, Fate::Same | Fate::ReasonOnly))
-}
-
-fn joined(seen: Difference, masks: Difference) -> Difference {
-    Difference {
-        masks: masks.masks,
-        masked_by_all: masks.masked_by_all,
-        reasons: seen.reasons.union(&masks.reasons).copied().collect::<BTreeSet<_>>(),
-        ..seen
+    let quiet: Vec<Mutant> = lines.iter().filter(|l| l.is_quiet()).map(|l| l.mutant.clone()).collect();
+    let masks = survey(&quiet, &configs::probes(), true);
+    for (line, masks) in lines.iter_mut().filter(|l| l.is_quiet()).zip(masks) {
+        line.seen.masks = masks.masks;
+        line.seen.masked_by_all = masks.masked_by_all;
     }
+    lines
 }
 
 fn fate(mutant: &Mutant, seen: &Difference, configs: &[Config]) -> Fate {
@@ -98,17 +78,17 @@ fn fate(mutant: &Mutant, seen: &Difference, configs: &[Config]) -> Fate {
     if !duty && seen.effect.is_none() {
         return if seen.reason { Fate::ReasonOnly } else { Fate::Same };
     }
-    let rules = leak(mutant.change(crate::STANDARD.clone()));
-    let mut worlds = 0;
     // Where it first makes a difference it is most likely caught.
-    let first = seen.effect.unwrap_or(0);
-    for config in configs[first..].iter().chain(&configs[..first]) {
-        let config = Config { duties: mutant.duties(), ..config.clone() };
-        let outcome = search(&mut Lab::new(rules), &config, usize::MAX);
-        worlds += outcome.states;
-        if let Some(finding) = outcome.found {
-            return Fate::Caught { config: config.name, worlds, finding };
-        }
+    let (before, from) = configs.split_at(seen.effect.unwrap_or(0));
+    match caught(mutant, from.iter().chain(before)) {
+        Some((config, finding)) => Fate::Caught { config, finding },
+        None => Fate::Harmless,
     }
-    Fate::Harmless { worlds }
+}
+
+fn caught<'a>(mutant: &Mutant, configs: impl Iterator<Item = &'a Config>) -> Option<(&'static str, Finding)> {
+    let rules = leak(mutant.change(crate::STANDARD.clone()));
+    configs
+        .map(|config| Config { duties: mutant.duties(), ..config.clone() })
+        .find_map(|config| search(&mut Lab::new(rules), &config, usize::MAX).found.map(|found| (config.name, found)))
 }

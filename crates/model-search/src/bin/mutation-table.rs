@@ -1,18 +1,11 @@
-//! Writes `docs/matrix.md` and `docs/mutations.md` anew.
+//! Runs the mutation table and writes `docs/matrix.md` and `docs/mutations.md` anew.
+//! Run from anywhere: `cargo run -p model-search --bin mutation-table`.
 
-fn main() {
-    let start = std::time::Instant::now();
+use std::path::Path;
+
+fn main() -> std::io::Result<()> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let lines = model_search::table::run();
-    for line in &lines {
-        println!(
-            "{} : {}",
-            line.mutant.name(),
-            match &line.fate {
-                model_search::table::Fate::Caught { config, worlds, finding } =>
-                    format!("caught {config} {worlds} {} [{}]", finding.what, finding.records()),
-                f => format!("{f:?} {:?}", line.seen),
-            }
-        );
-    }
-    println!("{:?}", start.elapsed());
+    std::fs::write(docs.join("matrix.md"), model_search::docs::matrix())?;
+    std::fs::write(docs.join("mutations.md"), model_search::docs::mutations(&lines))
 }
