@@ -6,9 +6,10 @@
 //!
 //! Rooms: `phase` (claim, supersede) and `draining`; `folding` (what was read back); `flight`,
 //! `appending`, `settling` (own records from append to their end); `requests`, `asking` (who waits,
-//! and where a command goes); `creating`; `dispatching`, `handing_out`, `locking`; `leasing`,
+//! and where a command goes); `creating`; `polling`, `dispatching`, `handing_out`, `locking`; `leasing`,
 //! `arming`, `firing` (timers); `reporting`; `closed_tasks`; `rows`, `owed`, `checkpointing`; `clock`.
 
+mod alarm;
 mod appending;
 mod arming;
 mod asking;
@@ -30,6 +31,7 @@ mod locking;
 mod message;
 mod owed;
 mod phase;
+mod polling;
 mod reporting;
 mod requests;
 mod rows;
@@ -48,12 +50,13 @@ use task_events::{
     Encoder, EventId, Incarnation, Offset, OwnerSeq, PartitionEpoch, PartitionId, Sha256Hash, TaskId, Text,
 };
 
+pub use alarm::{Alarm, Stop};
 pub use checkpointing::Checkpoint;
 pub use config::*;
 pub use inbox::{Freeze, Inbox, OwnerHandle, inbox};
 pub use message::*;
-pub use starting::Start;
 pub use shell::{Exit, HAND_OVER, Ports, Setup, run_partition};
+pub use starting::Start;
 
 use asking::Call;
 use clock::BrokerClock;
@@ -173,6 +176,7 @@ pub struct Owner {
     // own records and port calls
     flight: Flight,
     calls: Map<Ticket, Call>,
+    reads: Map<TaskId, closed_tasks::Reads>,
     next_ticket: u64,
     resend: Map<Ticket, Vec<event_log::OutRecord>>,
 

@@ -67,10 +67,7 @@ impl Owner {
         let mut origin = Some(batch.origin);
         for (i, (seq, task, kind, encoded)) in own.into_iter().enumerate() {
             let origin = if i == last { origin.take().unwrap_or(Origin::Rider) } else { Origin::Rider };
-            let closes = matches!(
-                kind,
-                Kind::TaskLost | Kind::TaskReleased | Kind::TaskTimedOut | Kind::TaskCancelled
-            );
+            let closes = matches!(kind, Kind::TaskLost | Kind::TaskReleased | Kind::TaskTimedOut | Kind::TaskCancelled);
             let event_id = encoded.event_id;
             let record = InFlight { event_id, ticket, task, origin, appended_ms: now.boot_ms, closes, rejected: None };
             self.flight.insert((epoch, seq), record);

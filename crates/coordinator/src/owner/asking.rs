@@ -21,7 +21,7 @@ pub(super) enum Call {
     /// Rows being written.
     Rows(Vec<Owes>),
     /// A closed task's row, for a request.
-    Row(Job),
+    Row(Job, u64),
     /// A key's row, for a create.
     Key(Job),
     /// A payload, for the create of this id.

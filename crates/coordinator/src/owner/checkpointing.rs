@@ -48,8 +48,8 @@ impl Owner {
     /// owner at the same offset, one of both is wrong, and this one stops.
     pub(super) fn published(&mut self, now: Now, names: Vec<CheckpointName>) {
         for name in names {
-            let comparable = name.offset.0.is_multiple_of(self.cfg.checkpoint_every.max(1))
-                || self.ring.get(name.offset).is_some();
+            let comparable =
+                name.offset.0.is_multiple_of(self.cfg.checkpoint_every.max(1)) || self.ring.get(name.offset).is_some();
             if name.partition == self.partition()
                 && comparable
                 && let Err(differs) = self.ring.expect(name.offset, name.state_hash)

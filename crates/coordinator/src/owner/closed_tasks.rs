@@ -12,6 +12,14 @@ use super::{Alarm, Answer, Command, Effect, Now, Owner, Phase, TaskSeen, Ticket,
 /// How long rows are kept, ms (design.md §7: 30 days).
 const ROW_TTL_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
+/// Reads of one closed task's row that are under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reads {
+    out: u32,
+    /// How often the task moved since the first of them.
+    moves: u64,
+}
+
 impl Owner {
     /// A command about a task that may be open or closed.
     pub(super) fn about_task(&mut self, now: Now, job: Job, task: TaskId) {
@@ -38,17 +46,35 @@ impl Owner {
         {
             return self.about_closed(now, job, task, Some(&closed));
         }
-        let ticket = self.ticket(Call::Row(job));
+        let reads = self.reads.entry(task).or_default();
+        reads.out += 1;
+        let moves = reads.moves;
+        let ticket = self.ticket(Call::Row(job, moves));
         self.out.push(Effect::ReadRow(ticket, task));
+    }
+
+    /// A task was opened, closed or reviewed: what is being read of it may be older than that, and
+    /// by the time it arrives the row may be acknowledged and no longer owed.
+    pub(super) fn moved(&mut self, task: TaskId) {
+        if let Some(reads) = self.reads.get_mut(&task) {
+            reads.moves += 1;
+        }
+    }
+
+    // Whether the task moved since this read was asked for.
+    fn read_ended(&mut self, task: TaskId, moves: u64) -> bool {
+        let Some(reads) = self.reads.get_mut(&task) else { return false };
+        let moved = reads.moves != moves;
+        reads.out = reads.out.saturating_sub(1);
+        if reads.out == 0 {
+            self.reads.remove(&task);
+        }
+        moved
     }
 
     /// A closed task's row was read.
     pub(super) fn row_read(&mut self, now: Now, ticket: Ticket, answer: Result<Option<SnapshotRow>, StoreError>) {
-        let Some(Call::Row(job)) = self.calls.remove(&ticket) else { return };
-        if !self.requests.contains_key(&job.token) {
-            // Answered while the store was slow: that nothing was written must stay true.
-            return;
-        }
+        let Some(Call::Row(job, moves)) = self.calls.remove(&ticket) else { return };
         let task = match &job.command {
             Command::Cancel { task, .. }
             | Command::Replay { task, .. }
@@ -58,6 +84,11 @@ impl Owner {
             Command::Create(_) | Command::Poll(_) | Command::Heartbeat(_) | Command::Queue { .. } => None,
         };
         let Some(task) = task else { return };
+        let outdated = self.read_ended(task, moves);
+        if !self.requests.contains_key(&job.token) {
+            // Answered while the store was slow: that nothing was written must stay true.
+            return;
+        }
         if self.phase != Phase::Owning {
             // Claiming again: decided anew when the claim is read back.
             return self.run(now, job);
@@ -65,7 +96,8 @@ impl Owner {
         // While the row was read the task may have been opened, closed or asked about again.
         // (A read waits for nothing: with a record in flight it would read the row again and again.)
         let reads = matches!(job.command, Command::Get { .. });
-        let moved = self.fold.tasks.get(task).is_some()
+        let moved = outdated
+            || self.fold.tasks.get(task).is_some()
             || !reads && self.rules.one_closed_command && self.flight.is_busy(task)
             || self.rules.owed_first && self.owed.closed(task).is_some();
         if moved {

@@ -59,6 +59,7 @@ impl Owner {
     fn changed(&mut self, now: Now, record: &Record, change: Change) {
         match change {
             Change::Opened(id) => {
+                self.moved(id);
                 if let Some(creator) = self.creator(id) {
                     *self.creators.entry(creator).or_default() += 1;
                 }
@@ -66,6 +67,7 @@ impl Owner {
             }
             Change::Moved(id) | Change::Annotated(id) => self.task_changed(now, id, record),
             Change::Closed(closed) => {
+                self.moved(closed.core.id);
                 let creator = &closed.row.created.creator;
                 if let Some(n) = self.creators.get_mut(creator) {
                     *n = n.saturating_sub(1);
@@ -80,7 +82,8 @@ impl Owner {
                     self.noted.insert(report.execution_id);
                 }
             }
-            Change::Reviewed(_) | Change::Forgotten(_) | Change::Sealed => {}
+            Change::Reviewed(closed) => self.moved(closed.core.id),
+            Change::Forgotten(_) | Change::Sealed => {}
             Change::Control(ControlChange::Claimed) => self.claimed(now, &record.event, record.broker_ms),
             Change::Control(ControlChange::RulesActivated { version, known: false }) => {
                 self.stop(now, Stop::UnknownRules { version, offset: record.offset, known: SUPPORTED_RULES });

@@ -21,7 +21,10 @@ pub(super) enum LoadError {
 }
 
 /// Loads the start of a partition. Waits while the store or the log is away.
-pub(super) async fn load_start<L, S, K, C>(ports: &Ports<L, S, K, C>, setup: &Setup) -> Result<Start, LoadError>
+pub(super) async fn load_start<L, S, K, C>(
+    ports: &Ports<L, S, K, C>,
+    setup: &Setup,
+) -> Result<(Start, Vec<CheckpointName>), LoadError>
 where
     L: EventLog,
     S: SnapshotStore,
@@ -29,9 +32,12 @@ where
     C: Clock,
 {
     let partition = setup.partition;
-    let range = patient(ports, || ports.log.range(partition)).await?;
     let acked = patient_store(ports, || ports.store.acked(partition)).await?;
     let published = patient_store(ports, || ports.store.checkpoints(partition)).await?;
+    // Sampled last: an owner that is not gone yet may publish meanwhile, and its checkpoint must not
+    // look as if it were another log's.
+    let range = patient(ports, || ports.log.range(partition)).await?;
+    let names: Vec<CheckpointName> = published.iter().map(|(name, _)| name.clone()).collect();
     for (name, manifest) in published {
         if name.offset > range.end {
             return Err(LoadError::Unreadable(format!(
@@ -42,7 +48,7 @@ where
         match load_one(ports, setup, &name, &manifest).await? {
             Ok(fold) if fold.next_offset >= range.start => {
                 same_log(ports, &fold).await?;
-                return Ok(start(setup, fold, range.end, acked));
+                return Ok((start(setup, fold, range.end, acked), names));
             }
             Ok(_) => break,
             Err(why) => setup.metrics.alarm("checkpoint_unusable", format!("{name:?}: {why}")),
@@ -55,7 +61,7 @@ where
         )));
     }
     let fold = PartitionState::with_rules(partition, true, setup.fold_rules);
-    Ok(start(setup, fold, range.end, acked))
+    Ok((start(setup, fold, range.end, acked), names))
 }
 
 fn start(setup: &Setup, fold: PartitionState, end: Offset, acked: Offset) -> Start {

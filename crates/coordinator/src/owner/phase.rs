@@ -117,6 +117,7 @@ impl Owner {
         tokens.sort_unstable();
         tokens.into_iter().for_each(|token| self.reply(token, super::Answer::Unavailable(why)));
         self.calls.retain(|_, call| matches!(call, Call::Append | Call::Claim | Call::Rows(_)));
+        self.reads.clear();
     }
 
     /// This reader must not go on; the shell leaves the group.

@@ -94,9 +94,8 @@ impl Owner {
         let trace = self.fold.tasks.get(task).and_then(|s| s.row.as_ref()).map(|r| r.trace_id.clone());
         // An id that was never minted is nobody's report.
         let known = task <= self.fold.highest && !self.noted.known.contains(&execution);
-        let draft = known
-            .then(|| decide::rejected_report(report, task, trace.unwrap_or_default(), "not_live"))
-            .flatten();
+        let draft =
+            known.then(|| decide::rejected_report(report, task, trace.unwrap_or_default(), "not_live")).flatten();
         match draft {
             None => self.answer_from_memory(now, job, answer(ReportAnswer::Fenced)),
             Some(draft) => self.append_for(now, job, vec![draft], answer(ReportAnswer::Fenced)),

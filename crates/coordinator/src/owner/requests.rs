@@ -3,7 +3,7 @@
 use task_core::timers::Timers as _;
 use worker_protocol::{HeartbeatAnswer, PollAnswer, ReportAnswer};
 
-use super::handing_out::POLL_MAX_MS;
+use super::polling::POLL_MAX_MS;
 use super::work::Job;
 use super::{Answer, Command, Effect, Now, Owner, Phase, Request, RequestKind, Token, Why};
 

@@ -50,7 +50,10 @@ impl Owner {
         let first = own.rejected.replace(reason).is_none();
         let bears = !matches!(own.origin, Origin::Rider);
         let task = own.task;
-        if first && bears && let Some(task) = task {
+        if first
+            && bears
+            && let Some(task) = task
+        {
             self.note_rejection(now, task, reason);
         }
         if reason == Reason::StaleOwnerSeq && self.phase == Phase::Owning && self.rules.claim_again {

@@ -91,11 +91,11 @@ where
     C: Clock,
 {
     let partition = setup.partition;
-    let start = {
+    let (start, published) = {
         let loading = load_start(&ports, &setup);
         match until_lost(loading, &mut inbox).await {
             None => return Exit::Lost,
-            Some(Ok(start)) => start,
+            Some(Ok(loaded)) => loaded,
             Some(Err(LoadError::Unreadable(why))) => return Exit::Unreadable(why),
         }
     };
@@ -114,7 +114,7 @@ where
         Ok(tail) => tail,
         Err(why) => return Exit::Unreadable(why.to_string()),
     };
-    shell.run(tail, inbox).await
+    shell.run(tail, inbox, published).await
 }
 
 enum Event<T> {
@@ -132,7 +132,11 @@ where
     K: AssignmentLock,
     C: Clock,
 {
-    async fn run(mut self, tail: L::Tail, mut inbox: Inbox) -> Exit {
+    async fn run(mut self, tail: L::Tail, mut inbox: Inbox, published: Vec<CheckpointName>) -> Exit {
+        let effects = self.owner.handle(self.now(), Input::Checkpoints(published));
+        if let Some(exit) = self.carry_out(effects) {
+            return exit;
+        }
         let mut reading = read(tail);
         let mut wake = self.owner.next_wake(self.now());
         let mut sleep = self.ports.clock.sleep_until(wake).boxed();
@@ -169,9 +173,29 @@ where
             };
             self.freeze.show(self.owner.fold());
             if let Some(exit) = self.carry_out(effects) {
+                if exit == Exit::Drained {
+                    self.finish_calls().await;
+                }
                 return exit;
             }
         }
+    }
+
+    // What a clean hand-over leaves, its checkpoint above all, is written by calls under way.
+    async fn finish_calls(&mut self) {
+        let until = self.ports.clock.boot_ms().saturating_add(HAND_OVER.as_millis() as u64);
+        let mut sleep = self.ports.clock.sleep_until(until).boxed();
+        let calls = &mut self.calls;
+        futures::future::poll_fn(|cx| {
+            loop {
+                match Pin::new(&mut *calls).poll_next(cx) {
+                    Poll::Ready(None) => return Poll::Ready(()),
+                    Poll::Ready(Some(_)) => {}
+                    Poll::Pending => return sleep.poll_unpin(cx),
+                }
+            }
+        })
+        .await;
     }
 
     fn now(&self) -> Now {
@@ -245,11 +269,14 @@ where
                     let metrics = self.metrics.clone();
                     let partition = self.partition;
                     self.call(async move {
-                        match publish(&store, partition, *checkpoint).await {
-                            Ok(()) => metrics.counter("checkpoints_published").add(1),
-                            Err(_) => metrics.counter("checkpoints_failed").add(1),
+                        if publish(&store, partition, *checkpoint).await.is_err() {
+                            metrics.counter("checkpoints_failed").add(1);
+                            return None;
                         }
-                        None
+                        metrics.counter("checkpoints_published").add(1);
+                        // Others publish too: every reader compares its own state with theirs.
+                        let published = store.checkpoints(partition).await.ok()?;
+                        Some(Input::Checkpoints(published.into_iter().map(|(name, _)| name).collect()))
                     });
                 }
                 Effect::Reply(token, answer) => {

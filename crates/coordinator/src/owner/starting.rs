@@ -60,6 +60,7 @@ impl Owner {
             silence_told: false,
             flight: Flight::default(),
             calls: Map::default(),
+            reads: Map::default(),
             next_ticket: 0,
             resend: Map::default(),
             requests: Map::default(),

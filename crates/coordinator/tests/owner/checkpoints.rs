@@ -20,7 +20,7 @@ fn filled(n: usize) -> World {
 }
 
 #[test]
-fn published_when_the_rows_below_are_acknowledged_and_not_before() {
+pub fn published_when_the_rows_below_are_acknowledged_and_not_before() {
     let mut w = World::with(every(16));
     w.store_away = true;
     for i in 0..20 {
@@ -37,7 +37,7 @@ fn published_when_the_rows_below_are_acknowledged_and_not_before() {
 }
 
 #[test]
-fn one_that_was_taken_in_a_former_ownership_is_not_published() {
+pub fn one_that_was_taken_in_a_former_ownership_is_not_published() {
     let mut w = World::with(every(16));
     w.store_away = true;
     for i in 0..16 {
@@ -50,7 +50,7 @@ fn one_that_was_taken_in_a_former_ownership_is_not_published() {
 }
 
 #[test]
-fn a_take_over_from_a_checkpoint_comes_to_the_same_state() {
+pub fn a_take_over_from_a_checkpoint_comes_to_the_same_state() {
     let mut w = filled(20);
     w.play("poll w1 => t0 e=1 | start t0 e=1 | wait 2s");
     let parts = w.members["a"].published[0].state.parts();
@@ -81,7 +81,7 @@ fn name(offset: u64, state_hash: u128) -> CheckpointName {
 }
 
 #[test]
-fn another_state_at_the_same_offset_stops_the_reader() {
+pub fn another_state_at_the_same_offset_stops_the_reader() {
     for ahead in [false, true] {
         let mut w = filled(if ahead { 3 } else { 40 });
         let right = if ahead { Vec::new() } else { vec![name(16, w.hashes[16]), name(32, w.hashes[32])] };
@@ -100,7 +100,7 @@ fn another_state_at_the_same_offset_stops_the_reader() {
 }
 
 #[test]
-fn a_reader_that_only_folds_compares_too() {
+pub fn a_reader_that_only_folds_compares_too() {
     let mut w = filled(40);
     w.hold_read = true;
     w.join("b");
@@ -111,7 +111,7 @@ fn a_reader_that_only_folds_compares_too() {
 }
 
 #[test]
-fn gaps_and_unknown_rules_stop_it_and_everybody_is_answered() {
+pub fn gaps_and_unknown_rules_stop_it_and_everybody_is_answered() {
     let mut w = World::new();
     w.hold_log = true;
     let t = w.step("submit t1").unwrap();
@@ -130,7 +130,7 @@ fn gaps_and_unknown_rules_stop_it_and_everybody_is_answered() {
 }
 
 #[test]
-fn malformed_records_are_passed_over_and_told() {
+pub fn malformed_records_are_passed_over_and_told() {
     let mut w = World::new();
     w.play("submit t1");
     w.land_raw(None, Vec::new(), None);

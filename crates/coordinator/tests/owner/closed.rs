@@ -2,7 +2,7 @@
 
 use coordinator::owner::{Command, Effect};
 use task_core::decide::Replay;
-use task_events::{ReplayFrom, RunNo, TaskId, TASK_ID_EPOCH_MS};
+use task_events::{ReplayFrom, RunNo, TASK_ID_EPOCH_MS, TaskId};
 
 use crate::kit::{P, World};
 
@@ -13,10 +13,12 @@ fn done() -> World {
 }
 
 #[test]
-fn owed_first_then_the_row() {
+pub fn owed_first_then_the_row() {
     let mut w = World::new();
     w.store_away = true;
-    w.play("submit t1 | poll w1 => t1 e=1 | start t1 e=1 | complete t1 e=1 => accepted | wait 2s | get t1 => SUCCESS v4");
+    w.play(
+        "submit t1 | poll w1 => t1 e=1 | start t1 e=1 | complete t1 e=1 => accepted | wait 2s | get t1 => SUCCESS v4",
+    );
     w.play("cancel t1 => closed SUCCESS | complete t1 e=1 => duplicate | beat t1 e=1 => fenced");
     w.store_away = false;
     w.play("wait 2s");
@@ -27,7 +29,7 @@ fn owed_first_then_the_row() {
 }
 
 #[test]
-fn replays_rest_on_what_is_owed_also_after_a_take_over() {
+pub fn replays_rest_on_what_is_owed_also_after_a_take_over() {
     let mut w = done();
     w.store_away = true;
     w.play("wait 1s | replay t1 => run 2 | plan t1 | poll w1 => t1 e=2 | complete t1 e=2 => accepted | wait 1s");
@@ -38,7 +40,7 @@ fn replays_rest_on_what_is_owed_also_after_a_take_over() {
 }
 
 #[test]
-fn one_closed_task_command_in_flight() {
+pub fn one_closed_task_command_in_flight() {
     let mut w = done();
     w.play("wait 2s");
     w.hold_log = true;
@@ -66,7 +68,7 @@ fn one_closed_task_command_in_flight() {
 }
 
 #[test]
-fn reviews_count_and_replays_go_on_from_them() {
+pub fn reviews_count_and_replays_go_on_from_them() {
     let mut w = done();
     w.play("review t1 => reviewed | get t1 => SUCCESS v5 | review t1 => reviewed | wait 2s | get t1 => SUCCESS v6 | replay t1 => run 2");
     w.play("crash | plan t1 | poll w1 => t1 e=2 | complete t1 e=2 => accepted | review t1 run=1 => refused: run 1 was named, the task's last run is 2");
@@ -76,13 +78,13 @@ fn reviews_count_and_replays_go_on_from_them() {
 }
 
 #[test]
-fn open_tasks_are_neither_replayed_nor_reviewed() {
+pub fn open_tasks_are_neither_replayed_nor_reviewed() {
     let mut w = World::new();
     w.play("submit t1 | replay t1 => open CREATED | review t1 => open CREATED | get t1 => CREATED v1");
 }
 
 #[test]
-fn no_row_is_404_while_it_may_be_and_410_after() {
+pub fn no_row_is_404_while_it_may_be_and_410_after() {
     let mut w = World::new();
     w.play("submit t1");
     let ms = w.now.wall_ms - TASK_ID_EPOCH_MS;
@@ -107,9 +109,11 @@ fn no_row_is_404_while_it_may_be_and_410_after() {
 }
 
 #[test]
-fn a_result_that_does_not_count_is_noted_once_per_execution() {
+pub fn a_result_that_does_not_count_is_noted_once_per_execution() {
     let mut w = World::new();
-    w.play("submit t1 max=3 | poll w1 => t1 e=1 | start t1 e=1 | fail t1 e=1 | approve t1 | plan t1 | poll w2 => t1 e=2");
+    w.play(
+        "submit t1 max=3 | poll w1 => t1 e=1 | start t1 e=1 | fail t1 e=1 | approve t1 | plan t1 | poll w2 => t1 e=2",
+    );
     w.play("complete t1 e=1 => fenced | complete t1 e=1 => fenced | start t1 e=1 => fenced | step t1 e=1 a => fenced");
     assert_eq!(w.count("noted t1 e=1"), 1);
     w.play("complete t1 e=2 => accepted | complete t1 e=2 hash=another => fenced | crash | complete t1 e=1 => fenced | complete t1 e=2 hash=another => fenced");
@@ -118,7 +122,7 @@ fn a_result_that_does_not_count_is_noted_once_per_execution() {
 }
 
 #[test]
-fn a_note_that_died_is_written_again() {
+pub fn a_note_that_died_is_written_again() {
     let mut w = done();
     w.hold_log = true;
     let t = w.step("fail t1 e=1").unwrap();
@@ -128,7 +132,7 @@ fn a_note_that_died_is_written_again() {
 }
 
 #[test]
-fn a_row_read_during_a_claim_is_read_again() {
+pub fn a_row_read_during_a_claim_is_read_again() {
     let mut w = done();
     w.play("wait 2s");
     w.hold_store = true;
@@ -145,7 +149,7 @@ fn a_row_read_during_a_claim_is_read_again() {
 }
 
 #[test]
-fn ids_that_were_never_minted_fill_no_log() {
+pub fn ids_that_were_never_minted_fill_no_log() {
     let mut w = World::new();
     w.play("submit t1");
     let lines = w.lines.len();
@@ -158,7 +162,7 @@ fn ids_that_were_never_minted_fill_no_log() {
 }
 
 #[test]
-fn a_late_success_counts_until_the_next_attempt_is_out() {
+pub fn a_late_success_counts_until_the_next_attempt_is_out() {
     let mut w = World::new();
     w.play("submit t1 | poll w1 => t1 e=1 | start t1 e=1 | wait 68s");
     assert_eq!(w.count("lost t1"), 1);

@@ -10,7 +10,7 @@ fn heard(w: &World, tokens: &[Token]) -> Vec<String> {
 }
 
 #[test]
-fn one_key_one_task() {
+pub fn one_key_one_task() {
     let mut w = World::new();
     w.play("submit t1 key=k => created t1 | submit t2 key=k => duplicate t1 | submit t3 key=k body=other => conflict t1 | wait 5s");
     w.play("submit t4 key=k => duplicate t1 | submit t5 key=k body=other => conflict t1");
@@ -18,7 +18,7 @@ fn one_key_one_task() {
 }
 
 #[test]
-fn equal_keys_in_flight_join() {
+pub fn equal_keys_in_flight_join() {
     let mut w = World::new();
     w.hold_log = true;
     let tokens: Vec<_> = (0..20).map(|i| w.step(&format!("submit t{i} key=k")).unwrap()).collect();
@@ -31,7 +31,7 @@ fn equal_keys_in_flight_join() {
 }
 
 #[test]
-fn those_that_joined_are_answered_whatever_becomes_of_the_first() {
+pub fn those_that_joined_are_answered_whatever_becomes_of_the_first() {
     // The store fails.
     let mut w = World::new();
     w.hold_store = true;
@@ -77,7 +77,7 @@ fn those_that_joined_are_answered_whatever_becomes_of_the_first() {
 }
 
 #[test]
-fn a_key_that_is_read_while_claiming_again_holds_nobody_up() {
+pub fn a_key_that_is_read_while_claiming_again_holds_nobody_up() {
     let mut w = World::new();
     w.hold_store = true;
     let tokens: Vec<_> = (0..2).map(|i| w.step(&format!("submit a{i} key=a")).unwrap()).collect();
@@ -95,7 +95,7 @@ fn a_key_that_is_read_while_claiming_again_holds_nobody_up() {
 }
 
 #[test]
-fn a_key_read_of_a_former_ownership_decides_nothing() {
+pub fn a_key_read_of_a_former_ownership_decides_nothing() {
     let mut w = World::new();
     w.hold_store = true;
     let first = w.step("submit a0 key=a").unwrap();
@@ -110,7 +110,7 @@ fn a_key_read_of_a_former_ownership_decides_nothing() {
 }
 
 #[test]
-fn keys_are_known_after_the_task_is_forgotten_and_the_owner_too() {
+pub fn keys_are_known_after_the_task_is_forgotten_and_the_owner_too() {
     let mut w = World::new();
     w.store_away = true;
     w.hold_store = true;
@@ -128,13 +128,13 @@ fn keys_are_known_after_the_task_is_forgotten_and_the_owner_too() {
 }
 
 #[test]
-fn a_key_is_free_again_after_a_day() {
+pub fn a_key_is_free_again_after_a_day() {
     let mut w = World::new();
     w.play("submit t1 key=k => created t1 | wait 3s | freeze 86400s | wait 1s | submit t2 key=k => created t2");
 }
 
 #[test]
-fn payloads_are_stored_before_and_ids_leave_in_the_order_they_were_minted() {
+pub fn payloads_are_stored_before_and_ids_leave_in_the_order_they_were_minted() {
     let mut w = World::new();
     w.hold_store = true;
     let tokens: Vec<_> = ["submit t1 payload=1", "submit t2", "submit t3 payload=3", "submit t4 payload=4"]
@@ -160,7 +160,7 @@ fn payloads_are_stored_before_and_ids_leave_in_the_order_they_were_minted() {
 }
 
 #[test]
-fn a_payload_that_is_never_answered_holds_up_nobody_for_longer_than_a_request() {
+pub fn a_payload_that_is_never_answered_holds_up_nobody_for_longer_than_a_request() {
     let mut w = World::new();
     w.hold_store = true;
     let slow = w.step("submit t1 payload=1").unwrap();
@@ -174,7 +174,7 @@ fn a_payload_that_is_never_answered_holds_up_nobody_for_longer_than_a_request() 
 }
 
 #[test]
-fn a_creator_may_have_so_many_open_tasks() {
+pub fn a_creator_may_have_so_many_open_tasks() {
     let mut w = World::with(OwnerConfig { max_open_tasks: 3, ..OwnerConfig::default() });
     w.hold_log = true;
     let tokens: Vec<_> = (0..5).map(|i| w.step(&format!("submit t{i} key=k{i}")).unwrap()).collect();
@@ -187,7 +187,7 @@ fn a_creator_may_have_so_many_open_tasks() {
 }
 
 #[test]
-fn creates_stop_at_half_of_what_may_be_owed_and_dispatch_at_all() {
+pub fn creates_stop_at_half_of_what_may_be_owed_and_dispatch_at_all() {
     let mut w = World::with(OwnerConfig { owed_bytes: 256 * 7, ..OwnerConfig::default() });
     w.hold_store = true;
     w.play("submit t1 => created t1 | submit t2 => created t2 | submit t3 => created t3 | submit t4 => created t4");
@@ -201,7 +201,7 @@ fn creates_stop_at_half_of_what_may_be_owed_and_dispatch_at_all() {
 }
 
 #[test]
-fn ids_rise_whatever_the_clocks_do() {
+pub fn ids_rise_whatever_the_clocks_do() {
     let mut w = World::new();
     w.play("submit t1 | submit t2");
     w.now.wall_ms -= 3_000;
@@ -212,7 +212,7 @@ fn ids_rise_whatever_the_clocks_do() {
 }
 
 #[test]
-fn twenty_clients_and_any_outcome_are_each_told_once() {
+pub fn twenty_clients_and_any_outcome_are_each_told_once() {
     for lost in 0..6 {
         let mut w = World::new();
         w.hold_log = true;

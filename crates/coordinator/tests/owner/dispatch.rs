@@ -5,20 +5,20 @@ use coordinator::owner::{LockUnavailablePolicy, OwnerConfig};
 use crate::kit::World;
 
 #[test]
-fn priority_then_id_and_only_what_a_worker_serves() {
+pub fn priority_then_id_and_only_what_a_worker_serves() {
     let mut w = World::new();
     w.play("submit t1 | submit t2 prio=9 | submit t3 prio=0 | submit t4 | submit t5 queue=other");
     w.play("poll w1 slots=3 => t2 e=1, t1 e=1, t4 e=1 | poll w2 queue=other => t5 e=1 | poll w3 => t3 e=1");
 }
 
 #[test]
-fn one_that_does_not_wait_gets_what_is_there() {
+pub fn one_that_does_not_wait_gets_what_is_there() {
     let mut w = World::new();
     w.play("submit t1 | poll w1 wait=0s => t1 e=1 | poll w2 wait=0s => no work");
 }
 
 #[test]
-fn no_slots_no_work() {
+pub fn no_slots_no_work() {
     let mut w = World::new();
     w.play("submit t1");
     let p = w.step("poll w1 slots=0 wait=2s").unwrap();
@@ -29,7 +29,7 @@ fn no_slots_no_work() {
 }
 
 #[test]
-fn a_long_poll_is_answered_when_work_comes_and_at_its_time() {
+pub fn a_long_poll_is_answered_when_work_comes_and_at_its_time() {
     let mut w = World::new();
     let p = w.step("poll w1 wait=20s").unwrap();
     w.play("wait 15s | submit t1");
@@ -42,16 +42,18 @@ fn a_long_poll_is_answered_when_work_comes_and_at_its_time() {
 }
 
 #[test]
-fn a_paused_queue_hands_out_nothing_until_it_is_resumed_also_after_a_crash() {
+pub fn a_paused_queue_hands_out_nothing_until_it_is_resumed_also_after_a_crash() {
     let mut w = World::new();
-    w.play("submit t1 | pause q => changed | submit t2 | poll w1 wait=0s => no work | crash | poll w1 wait=0s => no work");
+    w.play(
+        "submit t1 | pause q => changed | submit t2 | poll w1 wait=0s => no work | crash | poll w1 wait=0s => no work",
+    );
     let p = w.step("poll w1 wait=5s slots=2").unwrap();
     w.play("resume q => changed");
     assert_eq!(w.heard(w.answer(p)), "t1 e=1, t2 e=1");
 }
 
 #[test]
-fn nothing_is_handed_out_beside_a_record_in_flight() {
+pub fn nothing_is_handed_out_beside_a_record_in_flight() {
     let mut w = World::new();
     w.play("submit t1");
     w.hold_log = true;
@@ -66,17 +68,19 @@ fn nothing_is_handed_out_beside_a_record_in_flight() {
 }
 
 #[test]
-fn cancel_ends_what_waits_at_once_and_what_runs_when_it_stopped() {
+pub fn cancel_ends_what_waits_at_once_and_what_runs_when_it_stopped() {
     let mut w = World::new();
     w.play("submit t1 | cancel t1 => cancel accepted | cancel t1 => closed CANCELLED");
     w.play("submit t2 | poll w1 => t2 e=1 | start t2 e=1 | cancel t2 => cancel accepted | cancel t2 => cancel accepted | fail t2 e=1 => accepted");
     assert_eq!(w.count("cancelled t2"), 1);
     w.play("submit t3 | poll w1 => t3 e=1 | start t3 e=1 | fail t3 e=1 | cancel t3 => cancel accepted | wait 1s | get t3 => CANCELLED v6");
-    w.play("submit t4 | poll w1 => t4 e=1 | start t4 e=1 | cancel t4 | complete t4 e=1 => accepted | get t4 => SUCCESS v5");
+    w.play(
+        "submit t4 | poll w1 => t4 e=1 | start t4 e=1 | cancel t4 | complete t4 e=1 => accepted | get t4 => SUCCESS v5",
+    );
 }
 
 #[test]
-fn with_pause_nothing_is_handed_out_while_the_lock_server_is_away() {
+pub fn with_pause_nothing_is_handed_out_while_the_lock_server_is_away() {
     let mut w = World::with(OwnerConfig { lock_unavailable: LockUnavailablePolicy::Pause, ..OwnerConfig::default() });
     w.play("submit t1 | submit t2");
     w.lock_away = true;
@@ -92,7 +96,7 @@ fn with_pause_nothing_is_handed_out_while_the_lock_server_is_away() {
 }
 
 #[test]
-fn a_hand_out_whose_lock_is_never_answered_comes_back() {
+pub fn a_hand_out_whose_lock_is_never_answered_comes_back() {
     let mut w = World::new();
     w.play("submit t1");
     w.hold_lock = true;
@@ -106,14 +110,14 @@ fn a_hand_out_whose_lock_is_never_answered_comes_back() {
 }
 
 #[test]
-fn locks_are_given_back_when_the_attempt_is_over() {
+pub fn locks_are_given_back_when_the_attempt_is_over() {
     let mut w = World::new();
     w.play("submit t1 | poll w1 => t1 e=1 | start t1 e=1 | fail t1 e=1 | approve t1 | plan t1 | poll w2 => t1 e=2 | complete t1 e=2");
     assert_eq!(w.me().released, ["w1#1", "w2#2"]);
 }
 
 #[test]
-fn three_equal_rejections_back_off_and_are_told_and_everybody_is_served_after() {
+pub fn three_equal_rejections_back_off_and_are_told_and_everybody_is_served_after() {
     let mut w = World::new();
     w.play("submit t1 max=9 | poll w1 => t1 e=1 | start t1 e=1");
     let t = w.step("submit t0").unwrap();

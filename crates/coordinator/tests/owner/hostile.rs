@@ -56,7 +56,16 @@ impl Run {
         match op % 32 {
             0..=3 => {
                 self.names += 1;
-                let extra = ["", " key=k1", " key=k2", " payload=x", " not_before=3s", " deadline=9s", " to_start=4s", " to_close=3s"];
+                let extra = [
+                    "",
+                    " key=k1",
+                    " key=k2",
+                    " payload=x",
+                    " not_before=3s",
+                    " deadline=9s",
+                    " to_start=4s",
+                    " to_close=3s",
+                ];
                 w.step(&format!("submit t{}{}", self.names, extra[usize::from(a) % extra.len()]));
             }
             4..=6 => {

@@ -24,6 +24,11 @@ pub use writers::{beat, complete, fail, poll, report, sha, task};
 
 pub const P: PartitionId = PartitionId(3);
 
+thread_local! {
+    /// Rules of every owner of this thread: a mutant's, while `mutants` shows that it is missed.
+    pub static RULES: std::cell::Cell<OwnerRules> = const { std::cell::Cell::new(OwnerRules::STANDARD) };
+}
+
 /// One coordinator process with its owner of the partition.
 pub struct Member {
     pub owner: Owner,
@@ -101,7 +106,7 @@ impl World {
             now: Now { boot_ms: 1_000_000, wall_ms: TASK_ID_EPOCH_MS + 60_000_000_000 },
             skew_ms: 0,
             cfg,
-            rules: OwnerRules::STANDARD,
+            rules: RULES.get(),
             log: Vec::new(),
             lines: Vec::new(),
             fold: PartitionState::new(P, true),

@@ -16,7 +16,7 @@ fn running() -> World {
 }
 
 #[test]
-fn lost_is_silence_past_the_lease_and_the_margin_once() {
+pub fn lost_is_silence_past_the_lease_and_the_margin_once() {
     let mut w = running();
     w.play("wait 8599ms");
     assert_eq!(w.count("lost"), 0);
@@ -27,7 +27,7 @@ fn lost_is_silence_past_the_lease_and_the_margin_once() {
 }
 
 #[test]
-fn every_answered_sign_of_life_renews_the_lease() {
+pub fn every_answered_sign_of_life_renews_the_lease() {
     let mut w = running();
     w.play("wait 8s | beat t1 e=1 => accepted | wait 8s | step t1 e=1 a => accepted | wait 8s | start t1 e=1 => duplicate | wait 8599ms");
     assert_eq!(w.count("lost"), 0);
@@ -36,7 +36,7 @@ fn every_answered_sign_of_life_renews_the_lease() {
 }
 
 #[test]
-fn after_a_claim_leases_run_anew_with_the_largest_one() {
+pub fn after_a_claim_leases_run_anew_with_the_largest_one() {
     let mut w = running();
     w.play("wait 8s | crash | wait 15199ms");
     assert_eq!(w.count("lost"), 0, "12 × 1.1 + 2 = 15.2 s from the read-back of the claim");
@@ -45,7 +45,7 @@ fn after_a_claim_leases_run_anew_with_the_largest_one() {
 }
 
 #[test]
-fn no_owner_grants_more_than_the_assignment_allows() {
+pub fn no_owner_grants_more_than_the_assignment_allows() {
     let mut w = running();
     w.cfg = OwnerConfig { lease_ms: 60_000, lease_max_ms: 120_000, heartbeat_ms: 10_000, ..small() };
     w.play("crash");
@@ -58,7 +58,7 @@ fn no_owner_grants_more_than_the_assignment_allows() {
 }
 
 #[test]
-fn leases_are_kept_when_the_lock_server_was_away_or_is_another() {
+pub fn leases_are_kept_when_the_lock_server_was_away_or_is_another() {
     let mut w = running();
     w.play("wait 1s");
     w.lock_away = true;
@@ -75,16 +75,19 @@ fn leases_are_kept_when_the_lock_server_was_away_or_is_another() {
 }
 
 #[test]
-fn not_started_in_ten_seconds_comes_back_and_the_late_start_is_fenced() {
+pub fn not_started_in_ten_seconds_comes_back_and_the_late_start_is_fenced() {
     let mut w = World::new();
     w.play("submit t1 | poll w1 => t1 e=1 | wait 9999ms");
     assert_eq!(w.count("release"), 0);
     w.play("wait 2ms | poll w2 => t1 e=2 | start t1 e=1 => fenced | start t1 e=2 => accepted");
-    assert_eq!(w.history(), "create t1 | assign t1 w1 e=1 | release t1 e=1 NOT_STARTED | assign t1 w2 e=2 | start t1 e=2");
+    assert_eq!(
+        w.history(),
+        "create t1 | assign t1 w1 e=1 | release t1 e=1 NOT_STARTED | assign t1 w2 e=2 | start t1 e=2"
+    );
 }
 
 #[test]
-fn a_start_in_flight_is_not_overtaken_by_the_release() {
+pub fn a_start_in_flight_is_not_overtaken_by_the_release() {
     let mut w = World::new();
     w.play("submit t1 | poll w1 => t1 e=1 | wait 9900ms");
     w.hold_log = true;
@@ -97,7 +100,7 @@ fn a_start_in_flight_is_not_overtaken_by_the_release() {
 }
 
 #[test]
-fn undelivered_attempts_come_back_with_the_next_poll() {
+pub fn undelivered_attempts_come_back_with_the_next_poll() {
     let mut w = World::new();
     w.play("submit t1 | submit t2 | poll w1 slots=2 => t1 e=1, t2 e=1 | start t2 e=1");
     w.play("poll w1 held=t1#1,t2#1 wait=0s => no work");
@@ -111,7 +114,7 @@ fn undelivered_attempts_come_back_with_the_next_poll() {
 }
 
 #[test]
-fn a_hand_out_under_way_is_not_taken_for_undelivered() {
+pub fn a_hand_out_under_way_is_not_taken_for_undelivered() {
     let mut w = World::new();
     w.play("submit t1");
     w.hold_log = true;
@@ -123,7 +126,7 @@ fn a_hand_out_under_way_is_not_taken_for_undelivered() {
 }
 
 #[test]
-fn declined_and_drained_attempts_wait_again() {
+pub fn declined_and_drained_attempts_wait_again() {
     let mut w = World::new();
     w.play("submit t1 | poll w1 => t1 e=1 | decline t1 e=1 => accepted | poll w2 => t1 e=2 | decline t1 e=2 drain=1 => accepted");
     assert_eq!(w.count("release t1 e=1 DECLINED") + w.count("release t1 e=2 DRAIN"), 2);
@@ -131,7 +134,7 @@ fn declined_and_drained_attempts_wait_again() {
 }
 
 #[test]
-fn five_releases_in_a_row_are_overdue_and_no_storm() {
+pub fn five_releases_in_a_row_are_overdue_and_no_storm() {
     let mut w = World::new();
     w.play("submit t1");
     for e in 1..=4 {
@@ -151,9 +154,11 @@ fn five_releases_in_a_row_are_overdue_and_no_storm() {
 }
 
 #[test]
-fn the_next_attempt_waits_for_what_is_left_of_the_lease() {
+pub fn the_next_attempt_waits_for_what_is_left_of_the_lease() {
     let mut w = World::with(small());
-    w.play("submit t1 to_close=4s | poll w1 => t1 e=1 | start t1 e=1 | wait 3500ms | beat t1 e=1 => accepted | wait 1s");
+    w.play(
+        "submit t1 to_close=4s | poll w1 => t1 e=1 | start t1 e=1 | wait 3500ms | beat t1 e=1 => accepted | wait 1s",
+    );
     assert_eq!(w.count("timeout t1 START_TO_CLOSE"), 1);
     w.play("approve t1 | plan t1");
     assert_eq!(w.count("retry t1"), 1);
@@ -165,7 +170,7 @@ fn the_next_attempt_waits_for_what_is_left_of_the_lease() {
 }
 
 #[test]
-fn what_is_left_survives_a_take_over_and_a_replay() {
+pub fn what_is_left_survives_a_take_over_and_a_replay() {
     let mut w = World::with(small());
     w.play("submit t1 to_close=4s | poll w1 => t1 e=1 | start t1 e=1 | wait 3500ms | beat t1 e=1 | wait 1s | approve t1 | plan t1 | crash");
     let p = w.step("poll w2 wait=20s").unwrap();
@@ -186,7 +191,7 @@ fn what_is_left_survives_a_take_over_and_a_replay() {
 }
 
 #[test]
-fn grace_is_not_prolonged_by_a_worker_that_goes_on() {
+pub fn grace_is_not_prolonged_by_a_worker_that_goes_on() {
     let mut w = World::with(OwnerConfig { cancel_grace_ms: 5_000, ..small() });
     w.play("submit t1 | poll w1 => t1 e=1 | start t1 e=1 | cancel t1 => cancel accepted");
     for i in 0..10 {
@@ -196,7 +201,7 @@ fn grace_is_not_prolonged_by_a_worker_that_goes_on() {
 }
 
 #[test]
-fn a_heartbeat_waits_for_a_closing_record_that_dies() {
+pub fn a_heartbeat_waits_for_a_closing_record_that_dies() {
     let mut w = running();
     w.hold_log = true;
     // The renewals are held too, so let them land one by one while the lease runs out.
@@ -225,7 +230,7 @@ fn a_heartbeat_waits_for_a_closing_record_that_dies() {
 }
 
 #[test]
-fn a_poll_names_what_must_stop() {
+pub fn a_poll_names_what_must_stop() {
     let mut w = World::with(small());
     w.play("submit t1 | poll w1 => t1 e=1 | start t1 e=1 | wait 9s");
     assert_eq!(w.count("lost t1"), 1);
@@ -234,7 +239,7 @@ fn a_poll_names_what_must_stop() {
 }
 
 #[test]
-fn thousands_that_fall_silent_are_each_lost_once() {
+pub fn thousands_that_fall_silent_are_each_lost_once() {
     let mut w = World::with(OwnerConfig { max_in_flight: 100, ..small() });
     let mut held = String::new();
     for i in 0..300 {
@@ -248,4 +253,13 @@ fn thousands_that_fall_silent_are_each_lost_once() {
     w.play("wait 30s");
     assert_eq!((w.count("lost"), w.count("release")), (300, 0));
     assert!(w.fold.tasks.iter().all(|s| !s.core.state.is_live()));
+}
+
+#[test]
+pub fn an_optimistic_start_is_left_to_its_lease() {
+    let mut w = World::with(OwnerConfig { optimistic_start: true, ..small() });
+    w.play("submit t1 | poll w1 => t1 e=1 | poll w1 inc=2 wait=0s => no work | wait 8s");
+    assert_eq!(w.count("release"), 0, "its handler may have been entered at once");
+    w.play("wait 1s");
+    assert_eq!(w.count("lost t1"), 1);
 }

@@ -12,6 +12,7 @@ mod drains;
 mod hostile;
 mod kit;
 mod leases;
+mod mutants;
 mod overdue;
 mod ownership;
 mod rows;

@@ -19,14 +19,14 @@ fn rows_equal_fold(w: &World) {
 }
 
 #[test]
-fn a_short_task_costs_one_row() {
+pub fn a_short_task_costs_one_row() {
     let mut w = World::new();
     w.play("submit t1 | poll w1 => t1 e=1 | start t1 e=1 | wait 400ms | step t1 e=1 a | complete t1 e=1 | wait 5s");
     assert_eq!(w.writes, ["row t1 SUCCESS"]);
 }
 
 #[test]
-fn rows_are_a_second_behind_at_most_and_less_where_the_pen_changes_hands() {
+pub fn rows_are_a_second_behind_at_most_and_less_where_the_pen_changes_hands() {
     let mut w = World::new();
     w.play("submit t1 | wait 999ms");
     assert_eq!(w.writes.len(), 0);
@@ -40,7 +40,7 @@ fn rows_are_a_second_behind_at_most_and_less_where_the_pen_changes_hands() {
 }
 
 #[test]
-fn what_changes_while_it_is_written_is_written_again() {
+pub fn what_changes_while_it_is_written_is_written_again() {
     let mut w = World::new();
     w.play("submit t1");
     w.hold_store = true;
@@ -54,7 +54,7 @@ fn what_changes_while_it_is_written_is_written_again() {
 }
 
 #[test]
-fn a_successor_writes_again_only_what_was_not_acknowledged() {
+pub fn a_successor_writes_again_only_what_was_not_acknowledged() {
     let mut w = World::new();
     w.play("submit t1 | submit t2 key=k | wait 3s");
     assert!(w.acked() >= Offset(3), "{:?}", w.acked());
@@ -69,7 +69,7 @@ fn a_successor_writes_again_only_what_was_not_acknowledged() {
 }
 
 #[test]
-fn acked_never_passes_a_row_that_is_owed() {
+pub fn acked_never_passes_a_row_that_is_owed() {
     let mut w = World::new();
     w.play("submit t1 | wait 2s");
     let acked = w.acked();
@@ -84,7 +84,7 @@ fn acked_never_passes_a_row_that_is_owed() {
 }
 
 #[test]
-fn a_slow_store_makes_no_busy_loop() {
+pub fn a_slow_store_makes_no_busy_loop() {
     let mut w = World::new();
     w.hold_store = true;
     for i in 0..700 {
@@ -98,7 +98,7 @@ fn a_slow_store_makes_no_busy_loop() {
 }
 
 #[test]
-fn every_record_with_the_key_is_in_the_history_also_after_the_close_and_beyond_the_row() {
+pub fn every_record_with_the_key_is_in_the_history_also_after_the_close_and_beyond_the_row() {
     let mut w = World::new();
     w.play("submit t1 | poll w1 => t1 e=1 | start t1 e=1 | submit t2");
     let (id, epoch) = (w.id("t1"), w.fold.epoch.0);
@@ -120,13 +120,15 @@ fn every_record_with_the_key_is_in_the_history_also_after_the_close_and_beyond_t
     let mut offsets: Vec<u64> = row.row.history.entries().iter().map(|e| e.offset.0).collect();
     offsets.extend(w.store.overflow(id).iter().map(|e| e.offset.0));
     offsets.sort_unstable();
-    let expected: Vec<u64> =
-        (0..w.log.len()).filter(|i| w.log[*i].key.as_deref() == Some(id.to_string().as_bytes())).map(|i| i as u64).collect();
+    let expected: Vec<u64> = (0..w.log.len())
+        .filter(|i| w.log[*i].key.as_deref() == Some(id.to_string().as_bytes()))
+        .map(|i| i as u64)
+        .collect();
     assert_eq!(offsets, expected);
 }
 
 #[test]
-fn rows_never_go_back_when_a_zombie_writes() {
+pub fn rows_never_go_back_when_a_zombie_writes() {
     let mut w = World::new();
     w.play("submit t1");
     w.hold_store = true;
@@ -137,7 +139,9 @@ fn rows_never_go_back_when_a_zombie_writes() {
     w.hold_store = false;
     w.on = "b";
     w.me().frozen = false;
-    w.play("poll w1 => t1 e=1 | start t1 e=1 => accepted | complete t1 e=1 => accepted | wait 3s | get t1 => SUCCESS v4");
+    w.play(
+        "poll w1 => t1 e=1 | start t1 e=1 => accepted | complete t1 e=1 => accepted | wait 3s | get t1 => SUCCESS v4",
+    );
     w.on = "a";
     w.me().frozen = false;
     w.settle();
@@ -148,7 +152,7 @@ fn rows_never_go_back_when_a_zombie_writes() {
 }
 
 #[test]
-fn a_replayed_task_is_owed_as_open_and_closed_again() {
+pub fn a_replayed_task_is_owed_as_open_and_closed_again() {
     let mut w = World::new();
     w.play("submit t1 | poll w1 => t1 e=1 | complete t1 e=1");
     w.hold_store = true;
@@ -161,7 +165,7 @@ fn a_replayed_task_is_owed_as_open_and_closed_again() {
 }
 
 #[test]
-fn rows_of_many_are_acknowledged_in_any_order() {
+pub fn rows_of_many_are_acknowledged_in_any_order() {
     let mut w = World::with(OwnerConfig { row_lag_ms: 10, ..OwnerConfig::default() });
     w.hold_store = true;
     for i in 0..300 {

@@ -1,7 +1,7 @@
 //! The log: what was sent lands when the test says so, as often and in the order it says.
 
-use event_log::{AppendOutcome, OutRecord, RawRecord};
 use coordinator::owner::{Input, Ticket};
+use event_log::{AppendOutcome, OutRecord, RawRecord};
 use task_core::invariants::{self, Before};
 use task_core::{Change, CoreState, Record, Verdict};
 use task_events::{Body, Offset, RecordKey, RecordParts, TaskId, decode};

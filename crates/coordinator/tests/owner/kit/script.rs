@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use coordinator::owner::{Command, Key, Token};
 use task_core::decide::Replay;
-use task_events::{ExecutionId, ExecEpoch, Incarnation, ReplayFrom, ReviewOutcome, RunNo, StepDone};
+use task_events::{ExecEpoch, ExecutionId, Incarnation, ReplayFrom, ReviewOutcome, RunNo, StepDone};
 use worker_protocol::ReportBody;
 
 use super::{World, beat, complete, fail, poll, report, sha, task};

@@ -72,7 +72,8 @@ impl World {
                     .iter()
                     .map(|a| format!("{} e={}", self.name(a.task_id), a.attempt.exec_epoch))
                     .collect();
-                words.extend(stop.iter().filter_map(|e| e.parts()).map(|(t, e)| format!("stop {} e={e}", self.name(t))));
+                words
+                    .extend(stop.iter().filter_map(|e| e.parts()).map(|(t, e)| format!("stop {} e={e}", self.name(t))));
                 if words.is_empty() { "no work".to_owned() } else { words.join(", ") }
             }
             Answer::Heartbeat(HeartbeatAnswer::Accepted { cancel_requested: true, .. }) => "accepted, stop".to_owned(),
