@@ -188,7 +188,6 @@ impl World {
             worker.frozen_until = now;
             s.at(now + 1_000, Ev::Act(Act::WorkerStart(w)));
         }
-        self.clients.set_queue(&mut s, false);
         // The session time-out of whoever is really gone must have passed before owners settle.
         s.at(now + SESSION_US, Ev::Act(Act::Client));
     }

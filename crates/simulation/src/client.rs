@@ -251,16 +251,13 @@ impl Clients {
     }
 
     /// Asks again about everything whose outcome is unknown: a create with its key, or the task.
-    /// False when nothing is left to ask.
-    pub fn resolve(&mut self, s: &mut Shared) -> bool {
+    pub fn resolve(&mut self, s: &mut Shared) {
         let open: Vec<OpId> = self
             .ops
             .iter()
             .filter(|(_, l)| l.outcome == Outcome::Unknown && !l.resolved)
             .map(|(op, _)| *op)
             .collect();
-        let waits = self.ops.values().any(|l| l.outcome == Outcome::Invoked);
-        let any = !open.is_empty();
         for op in open {
             let Some(line) = self.ops.get_mut(&op) else { continue };
             line.resolved = true;
@@ -272,7 +269,6 @@ impl Clients {
                 (None, None) => {}
             }
         }
-        any || waits
     }
 }
 

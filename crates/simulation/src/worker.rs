@@ -150,8 +150,10 @@ impl Worker {
         while let Some(output) = self.machine.as_mut().and_then(Machine::take_output) {
             match output {
                 Output::Poll { request, poll } => {
-                    let p = PartitionId(s.rng.below(s.topic.partitions.len() as u64) as u16);
-                    self.ask(me, s, p, request, Command::Poll(poll), Asked::Other);
+                    let from = From::Worker { worker: me, life: self.life, request };
+                    let proc = s.any_edge();
+                    let (command, asked) = (Command::Poll(poll), Asked::Other);
+                    s.request(Request { proc, partition: PartitionId(0), command, asked, from });
                 }
                 Output::Heartbeat { request, task_id, heartbeat, .. } => {
                     let asked = Asked::Heartbeat(task_id, heartbeat.attempt);

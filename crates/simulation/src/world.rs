@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use coordinator::owner::{Answer, Identity, Ports, Why};
-use parking_lot::Mutex;
+use coordinator::owner::{Identity, Ports};
+use coordinator::surface::Surface;
 use service_kit::{Clock as _, Metrics};
-use task_core::{Pen, Reason};
+use task_core::Reason;
 use task_events::{ExecutionId, Incarnation, PartitionId, Text};
 
 use crate::act::{Act, From, Request};
 use crate::audit::{Audit, Finding, Judged};
 use crate::client::Clients;
 use crate::clock::{Alarm, SimClock, TrueTime};
+use crate::edge;
 use crate::exec::{Executor, ProcId};
 use crate::faults::{Fault, Faults, Tally};
 use crate::hub::{Ev, Hub, ProcState, Queue, Shared};
@@ -22,8 +23,7 @@ use crate::ports::lock::{LockServer, SimLock};
 use crate::ports::log::{SimLog, Topic};
 use crate::ports::store::{SimStore, Tables};
 use crate::rng::Rng;
-use crate::service::{Coordinator, Handles};
-use crate::verdicts::Verdicts;
+use crate::verdicts::{Seeded, Verdicts};
 use crate::worker::Worker;
 
 /// Longest first phase, true µs.
@@ -42,7 +42,7 @@ pub(crate) struct Process {
     pub(crate) role: Role,
     name: Text,
     pub(crate) clock: SimClock,
-    handles: Handles,
+    surface: Surface<SimClock>,
     metrics: Metrics,
     starts: u64,
 }
@@ -142,7 +142,7 @@ impl World {
                     role,
                     name: Text::from(format!("{letter}{i}")),
                     clock: clock(procs.len()),
-                    handles: Handles::default(),
+                    surface: Surface::new(plan.partitions, clock(procs.len())),
                     metrics: Metrics::default(),
                     starts: 0,
                 });
@@ -195,6 +195,7 @@ impl World {
                 self.step();
             }
         }
+        self.alarms();
         if self.hub.lock().audit.finding.is_none() {
             self.heal();
             let until = self.time.us() + HEALED_US;
@@ -281,8 +282,13 @@ impl World {
                     self.clients.act(&mut s);
                     let at = s.now() + s.rng.delay(self.plan.client_us);
                     s.at(at, Ev::Act(Act::Client));
-                } else if self.clients.resolve(&mut s) || s.audit.open() > 0 {
-                    let at = s.now() + 200_000;
+                } else {
+                    // Whoever paused a queue resumes it, for as long as it takes.
+                    if s.audit.parts.iter().any(|p| !p.fold.paused_queues.is_empty()) {
+                        self.clients.set_queue(&mut s, false);
+                    }
+                    self.clients.resolve(&mut s);
+                    let at = s.now() + 1_000_000;
                     s.at(at, Ev::Act(Act::Client));
                 }
             }
@@ -339,13 +345,10 @@ impl World {
             return self.hub.at(proc.frozen_until, Ev::Act(Act::Request(Box::new(request))));
         }
         let Request { proc, partition, command, asked, from } = request;
-        let handle = self.procs[proc].handles.lock().get(&partition).cloned();
+        let surface = self.procs[proc].surface.clone();
         let hub = self.hub.clone();
         self.exec.spawn(proc, async move {
-            let answer = match handle {
-                Some(handle) => handle.ask(command).await,
-                None => Answer::Unavailable(Why::NotOwner),
-            };
+            let answer = edge::ask(surface, partition, command).await;
             hub.lock().answer(from, &asked, answer);
         });
     }
@@ -364,9 +367,9 @@ impl World {
             (random, Incarnation::new(process.clock.wall_ms(), random as u32))
         };
         process.starts += 1;
-        process.handles = Arc::new(Mutex::new(BTreeMap::new()));
         let log = SimLog::new(self.hub.clone(), id);
-        match process.role {
+        let role = process.role;
+        match role {
             Role::Coordinator => {
                 let ports = Ports {
                     log,
@@ -374,30 +377,31 @@ impl World {
                     lock: SimLock::new(self.hub.clone()),
                     clock: process.clock.clone(),
                 };
-                let name = process.name.clone();
-                let service = Coordinator {
-                    ports,
-                    identity: Identity { instance: name, incarnation, url: Text::const_new("http://c") },
-                    hub: self.hub.clone(),
-                    handles: process.handles.clone(),
-                    plan: self.plan.clone(),
-                    random,
-                    metrics: process.metrics.clone(),
-                };
-                self.exec.spawn(id, service.run());
+                let surface = Surface::new(self.plan.partitions, process.clock.clone());
+                process.surface = surface.clone();
+                let instance = process.name.clone();
+                let identity = Identity { instance, incarnation, url: Text::const_new("http://c") };
+                let seeded = Seeded(Rng::new(random));
+                let settings = (self.plan.clone(), process.metrics.clone());
+                let hub = self.hub.clone();
+                self.exec.spawn(id, edge::coordinator((ports, surface), (identity, seeded), settings, hub));
             }
             Role::Engine | Role::Replayer => {
                 let service = Verdicts {
-                    pen: if process.role == Role::Engine { Pen::Engine } else { Pen::Replayer },
                     instance: process.name.clone(),
                     incarnation,
                     log,
                     clock: process.clock.clone(),
                     hub: self.hub.clone(),
-                    plan: self.plan.clone(),
+                    rules: self.plan.fold_rules,
                     random,
+                    metrics: process.metrics.clone(),
                 };
-                self.exec.spawn(id, service.run());
+                if role == Role::Engine {
+                    self.exec.spawn(id, service.engine());
+                } else {
+                    self.exec.spawn(id, service.replayer());
+                }
             }
         }
     }
@@ -405,6 +409,27 @@ impl World {
     fn at_rest(&self) -> bool {
         let s = self.hub.lock();
         s.audit.open() == 0 && self.clients.ops.values().all(|op| op.outcome != crate::client::Outcome::Invoked)
+    }
+
+    /// What led to the finding, in words.
+    pub fn history(&self) -> String {
+        let s = self.hub.lock();
+        let topic = &s.topic.partitions;
+        s.audit.finding.as_ref().map_or_else(String::new, |f| crate::history::shortened(f, &s.audit, topic))
+    }
+
+    /// Every record with its verdict, in the order of offsets, partition by partition.
+    pub fn trace(&self) -> Vec<String> {
+        let s = self.hub.lock();
+        let mut out = Vec::new();
+        for (log, part) in s.topic.partitions.iter().zip(&s.audit.parts) {
+            for raw in log {
+                let judged = part.judged.get(raw.offset.0 as usize).copied();
+                let words = crate::history::words(raw, judged);
+                out.push(format!("{} @{} {}ms {words}", raw.partition, raw.offset, raw.broker_ms - crate::clock::EPOCH_MS));
+            }
+        }
+        out
     }
 
     /// What it came to so far.
@@ -446,6 +471,15 @@ impl World {
         }
     }
 
+    // Both tracks never differ, whatever happened (invariant 16).
+    fn alarms(&self) {
+        for process in &self.procs {
+            if let Some(alarm) = process.metrics.alarms().get("snapshot_differs") {
+                self.hub.lock().audit.find(16, alarm.last.clone(), None, None);
+            }
+        }
+    }
+
     pub(crate) fn quiet(&self) -> Faults {
         Faults::none()
     }
@@ -458,15 +492,25 @@ impl Shared {
         let named = owner.and_then(|name| name.strip_prefix('c')?.parse::<usize>().ok());
         match named {
             Some(proc) if !self.rng.chance(self.stray_ppm()) => proc,
-            Some(_) | None => {
-                let n = self.audit.coordinators;
-                self.rng.below(n as u64) as usize
+            Some(_) | None => self.any_edge(),
+        }
+    }
+
+    /// Some coordinator; of three tries one that runs.
+    pub fn any_edge(&mut self) -> ProcId {
+        let n = self.audit.coordinators as u64;
+        let mut proc = 0;
+        for _ in 0..3 {
+            proc = self.rng.below(n) as usize;
+            if self.procs[proc].up {
+                break;
             }
         }
+        proc
     }
 
     // Who asks the wrong one is mostly sent away; a zombie would answer.
     fn stray_ppm(&self) -> u32 {
-        if self.faults.on(Fault::Zombie) || self.faults.on(Fault::Freeze) { 200_000 } else { 20_000 }
+        if self.faults.on(Fault::Zombie) || self.faults.on(Fault::Freeze) { 60_000 } else { 5_000 }
     }
 }

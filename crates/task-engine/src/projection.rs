@@ -78,9 +78,10 @@ impl Projection for EngineProjection {
     fn decide(&mut self, task: TaskId, attempt: u32, now: Moment) -> Decision {
         let (Some(held), Some(view)) = (self.fold.held(task), self.fold.view(task)) else { return Decision::Nothing };
         let jitter = self.entropy.lock().next_u64();
+        let broker_ms = self.fold.broker_ms().max(view.row.changed_broker_ms);
         // Annotations come with the rules that decide skips and quarantines; until then a verdict
         // explains itself.
-        match retry_verdict(view, self.policy, now.wall_ms, jitter) {
+        match retry_verdict(view, self.policy, broker_ms, jitter) {
             Ok(draft) => {
                 if draft.body.kind() == Kind::TaskRetryApproved { &self.approved } else { &self.given_up }.add(1);
                 let rules = self.fold.state().active_rules;

@@ -28,6 +28,7 @@ pub struct PenFold {
     held: BTreeMap<TaskId, Held>,
     quarantined: Counter,
     metrics: Metrics,
+    broker_ms: i64,
 }
 
 impl PenFold {
@@ -43,12 +44,19 @@ impl PenFold {
             })
             .collect();
         let quarantined = metrics.counter("records_quarantined");
-        Self { state, pen, producer, held, quarantined, metrics }
+        Self { state, pen, producer, held, quarantined, metrics, broker_ms: i64::MIN }
     }
 
     /// The state folded so far.
     pub fn state(&self) -> &PartitionState {
         &self.state
+    }
+
+    /// The broker's time as far as this fold knows it: its newest stamp. What a verdict says about
+    /// times rests on it, since the owner counts in broker time and this machine's wall clock may be
+    /// an hour off.
+    pub fn broker_ms(&self) -> i64 {
+        self.broker_ms
     }
 
     /// The tasks whose pen is ours, in ascending order.
@@ -72,6 +80,7 @@ impl PenFold {
     /// # Errors
     /// Rules are active now that this binary does not know.
     pub fn fold(&mut self, raw: &RawRecord) -> Result<Folded<TaskId>, Stop> {
+        self.broker_ms = self.broker_ms.max(raw.broker_ms);
         let headers = raw.headers.iter().map(|(name, value)| (name.as_str(), value.as_ref()));
         let event = match decode(RecordParts { headers, value: raw.value.as_deref() }) {
             Ok(event) => event,

@@ -108,6 +108,8 @@ pub(crate) struct Facts {
     pub cancelled: Set<(TaskId, u32)>,
     pub reports: Set<(ExecutionId, ReportTag)>,
     pub fenced: Set<(ExecutionId, ReportTag)>,
+    /// Steps on record, whichever attempt did them.
+    pub steps: Set<(TaskId, u32, Sha256Hash)>,
 }
 
 impl Audit {
@@ -262,7 +264,13 @@ impl Audit {
         let task = execution.parts().map(|(task, _)| task);
         match answer {
             ReportAnswer::Accepted | ReportAnswer::Duplicate => {
-                if !self.facts.reports.contains(&(execution, tag)) {
+                // A step that an earlier attempt did with the same output is on record too.
+                let step = match (tag, task) {
+                    (ReportTag::Step(index, hash), Some(task)) => self.facts.steps.contains(&(task, index, hash)),
+                    _ => false,
+                };
+                let duplicate = *answer == ReportAnswer::Duplicate && step;
+                if !duplicate && !self.facts.reports.contains(&(execution, tag)) {
                     self.find(18, format!("{tag:?} of {execution} was answered {answer:?} and is not in the log"), task, None);
                 }
             }

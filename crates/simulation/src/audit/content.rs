@@ -30,13 +30,12 @@ pub(crate) struct Told {
     noted: Set<ExecutionId>,
 }
 
-impl Told {
-    fn prove(&mut self, id: TaskId, at: EventSequence, steps: &[StepDone]) {
-        self.steps.entry(id).or_default().extend(steps.iter().map(|s| (at, s.step.clone())));
-    }
-}
-
 impl Audit {
+    fn prove(&mut self, id: TaskId, at: EventSequence, steps: &[StepDone]) {
+        self.told.steps.entry(id).or_default().extend(steps.iter().map(|s| (at, s.step.clone())));
+        self.facts.steps.extend(steps.iter().map(|s| (id, s.index, s.output_hash)));
+    }
+
     /// A record was accepted.
     pub(super) fn accepted(&mut self, p: usize, record: &Record, before: Before, row: Option<&Row>) {
         let event = &record.event;
@@ -102,14 +101,14 @@ impl Audit {
                 }
             }
             (Body::TaskCompleted(b), ..) => {
-                self.told.prove(id, seq, &b.steps_done);
+                self.prove(id, seq, &b.steps_done);
                 if !self.told.results.insert((id, event.run_no.0)) {
                     broken = Some((10, format!("run {} of task {id} has two results", event.run_no)));
                 }
             }
-            (Body::TaskFailed(b), ..) => self.told.prove(id, seq, &b.steps_done),
-            (Body::TaskStepCompleted(b), ..) => self.told.prove(id, seq, std::slice::from_ref(&b.done)),
-            (Body::TaskReplayRequested(b), ..) => self.told.prove(id, seq, &b.carried.steps),
+            (Body::TaskFailed(b), ..) => self.prove(id, seq, &b.steps_done),
+            (Body::TaskStepCompleted(b), ..) => self.prove(id, seq, std::slice::from_ref(&b.done)),
+            (Body::TaskReplayRequested(b), ..) => self.prove(id, seq, &b.carried.steps),
             (Body::RejectedReport(b), ..) => {
                 // Once per execution and owner process is its duty; the log shows the execution.
                 self.told.noted.insert(b.execution_id);
@@ -171,7 +170,7 @@ fn retry_law(b: &task_events::TaskRetryApproved, core: &task_core::CoreState, ro
     if (b.retry_count, b.lost_count) != counts {
         return Some((12, format!("retry of task {} counts {:?}, the fold {counts:?}", core.id, (b.retry_count, b.lost_count))));
     }
-    if b.policy_version == 0 || b.backoff_ms > task_core::decide::RetryPolicy::default().cap_ms {
+    if b.policy_version == 0 || b.backoff_ms > crate::verdicts::CAP_MS {
         return Some((12, format!("retry of task {}: policy {}, backoff {}", core.id, b.policy_version, b.backoff_ms)));
     }
     let never = matches!(row.category, Some(ErrorCategory::NonRetryable | ErrorCategory::OutcomeUnknown));

@@ -10,6 +10,8 @@ struct Args {
     seeds: String,
     #[arg(long)]
     calm: bool,
+    #[arg(long)]
+    trace: bool,
 }
 
 fn main() {
@@ -26,7 +28,7 @@ fn main() {
         if args.calm {
             plan.faults = simulation::Faults::none();
         }
-        let (report, _) = run(plan);
+        let (report, world) = run(plan);
         n += 1;
         recs += report.records;
         polls += report.polls;
@@ -37,7 +39,8 @@ fn main() {
             e.0 += 1;
         }
         if a == b {
-            println!("{report:#?}");
+            println!("{report:#?}\n{}", world.history());
+            if args.trace { for l in world.trace() { println!("{l}"); } }
         }
     }
     println!("seeds {n} records {recs} polls {polls}");
