@@ -6,7 +6,7 @@ use task_events::{RuleVersion, SUPPORTED_RULES, TaskState};
 use crate::kit::{play, task};
 
 #[test]
-fn the_row_clock_rises_at_every_offset_whatever_the_verdict() {
+pub fn the_row_clock_rises_at_every_offset_whatever_the_verdict() {
     let w = play("claim at=5 | renew at=3");
     assert_eq!(w.state.row_clock_us, 5_001);
     let w = w.then("renew at=7 => malformed | renew p=9.9 at=7 => rejected(stale_epoch)");
@@ -16,7 +16,7 @@ fn the_row_clock_rises_at_every_offset_whatever_the_verdict() {
 }
 
 #[test]
-fn a_malformed_record_changes_nothing_else() {
+pub fn a_malformed_record_changes_nothing_else() {
     let w = play("claim | submit t1");
     let before = (w.core(1), w.state.owner_seq);
     let w = w.then("assign t1 => malformed");
@@ -25,7 +25,7 @@ fn a_malformed_record_changes_nothing_else() {
 }
 
 #[test]
-fn the_key_is_that_of_the_subject() {
+pub fn the_key_is_that_of_the_subject() {
     play("claim key=#8 => rejected(wrong_partition) | claim key=- => rejected(wrong_key) | claim task=1 => rejected(wrong_key)
           claim
           submit t1 key=# => rejected(wrong_key) | submit t1 key=- => rejected(wrong_key) | submit t1 key=t2 => rejected(wrong_key)
@@ -38,7 +38,7 @@ fn the_key_is_that_of_the_subject() {
 }
 
 #[test]
-fn a_task_lives_in_the_partition_of_its_id() {
+pub fn a_task_lives_in_the_partition_of_its_id() {
     play(
         "claim | submit tX => rejected(wrong_partition) | reject tX => rejected(wrong_partition)
           submit tX key=t1 => rejected(wrong_key) | approve tX => rejected(wrong_partition)",
@@ -46,7 +46,7 @@ fn a_task_lives_in_the_partition_of_its_id() {
 }
 
 #[test]
-fn a_claim_is_the_next_epoch_and_starts_owner_seq_anew() {
+pub fn a_claim_is_the_next_epoch_and_starts_owner_seq_anew() {
     let w = play("claim p=2.0 => rejected(claim_conflict) | claim p=0.0 => rejected(claim_conflict)
                   claim p=-.0 => rejected(claim_conflict) | claim | renew p=1.5 | claim p=1.0 => rejected(claim_conflict)
                   claim p=3.0 => rejected(claim_conflict) | claim p=2.77 by=other");
@@ -56,7 +56,7 @@ fn a_claim_is_the_next_epoch_and_starts_owner_seq_anew() {
 }
 
 #[test]
-fn before_the_first_claim_nobody_is_owner() {
+pub fn before_the_first_claim_nobody_is_owner() {
     play(
         "submit t1 p=0.1 => rejected(stale_epoch) | renew p=0.1 => rejected(stale_epoch)
           renew p=-.1 => rejected(stale_epoch) | seal | claim | submit t1",
@@ -64,14 +64,14 @@ fn before_the_first_claim_nobody_is_owner() {
 }
 
 #[test]
-fn the_fence_hears_the_owner_alone_and_in_his_order() {
+pub fn the_fence_hears_the_owner_alone_and_in_his_order() {
     play("claim | renew p=1.5 | renew p=1.5 => rejected(stale_owner_seq) | renew p=1.4 => rejected(stale_owner_seq)
           renew p=1.- => rejected(stale_owner_seq) | renew p=1.0 => rejected(stale_owner_seq)
           renew p=0.9 => rejected(stale_epoch) | renew p=2.9 => rejected(stale_epoch) | renew p=-.9 => rejected(stale_epoch)");
 }
 
 #[test]
-fn owner_seq_is_raised_by_accepted_records_only() {
+pub fn owner_seq_is_raised_by_accepted_records_only() {
     let w = play(
         "claim | submit t1 p=1.9 s=2 => rejected(stale_sequence) | rules p=1.9 to=1 => rejected(rules_not_forward)
                   reject t1 p=1.9 s=1 => rejected(stale_sequence) | assign t1 p=1.9 => rejected(unknown_task)
@@ -83,7 +83,7 @@ fn owner_seq_is_raised_by_accepted_records_only() {
 }
 
 #[test]
-fn engine_replayer_and_audit_are_not_fenced() {
+pub fn engine_replayer_and_audit_are_not_fenced() {
     let w = play(
         "claim | submit t1 | assign t1 | fail t1 | claim
                   skip t1 p=1.1 | quarantine t1 | approve t1 p=7.7 | plan t1 p=0.0 | seal p=9.9",
@@ -92,7 +92,7 @@ fn engine_replayer_and_audit_are_not_fenced() {
 }
 
 #[test]
-fn key_comes_before_fence_and_fence_before_the_rest() {
+pub fn key_comes_before_fence_and_fence_before_the_rest() {
     play(
         "claim | submit t1 | claim | assign t1 p=1.9 s=9 key=- => rejected(wrong_key)
           assign t1 p=1.9 s=9 => rejected(stale_epoch) | assign t1 p=2.0 s=9 => rejected(stale_owner_seq)
@@ -101,7 +101,7 @@ fn key_comes_before_fence_and_fence_before_the_rest() {
 }
 
 #[test]
-fn a_seal_has_no_effect() {
+pub fn a_seal_has_no_effect() {
     let w = play("seal | claim | submit t1");
     let hash = w.state.tasks.hash_sum();
     let w = w.then("seal");
@@ -109,7 +109,7 @@ fn a_seal_has_no_effect() {
 }
 
 #[test]
-fn control_records_need_the_fence_and_no_task() {
+pub fn control_records_need_the_fence_and_no_task() {
     let w = play("claim | free | backlog | renew | pause | resume");
     assert_eq!((w.state.counters.control, w.state.counters.applied), (6, 0));
     play(
@@ -118,7 +118,7 @@ fn control_records_need_the_fence_and_no_task() {
 }
 
 #[test]
-fn queues_are_paused_and_resumed() {
+pub fn queues_are_paused_and_resumed() {
     let w = play("claim | pause a | pause b | pause a");
     let paused = w.state.paused_queues.clone();
     assert_eq!(paused.iter().map(|q| q.as_str()).collect::<Vec<_>>(), ["a", "b"]);
@@ -128,7 +128,7 @@ fn queues_are_paused_and_resumed() {
 }
 
 #[test]
-fn rules_go_forward_and_unknown_ones_stop_the_reader() {
+pub fn rules_go_forward_and_unknown_ones_stop_the_reader() {
     let w = play(
         "claim | rules to=0 => rejected(rules_not_forward) | rules to=1 => rejected(rules_not_forward)
                   rules to=3 p=0.5 => rejected(stale_epoch) | rules to=2",
@@ -141,7 +141,7 @@ fn rules_go_forward_and_unknown_ones_stop_the_reader() {
 }
 
 #[test]
-fn a_rejected_report_has_no_number_and_no_effect() {
+pub fn a_rejected_report_has_no_number_and_no_effect() {
     let w =
         play("claim | reject t1 | reject t1 s=1 => rejected(stale_sequence) | submit t1 | assign t1 | reject t1 e=9");
     let core = w.core(1);
@@ -150,7 +150,7 @@ fn a_rejected_report_has_no_number_and_no_effect() {
 }
 
 #[test]
-fn a_task_is_born_once_and_ids_rise() {
+pub fn a_task_is_born_once_and_ids_rise() {
     let w = play("claim | submit t2 max=4 | submit t1 => rejected(id_order) | submit t2 => rejected(id_order)
                   submit t3 s=2 => rejected(stale_sequence) | submit t3 s=0 => rejected(stale_sequence)
                   submit t3 r=2 => rejected(wrong_run) | submit t3 r=0 => rejected(wrong_run) | submit t3 r=2 s=2 => rejected(stale_sequence)
@@ -165,7 +165,7 @@ fn a_task_is_born_once_and_ids_rise() {
 }
 
 #[test]
-fn every_reason_is_reached_by_these_histories_or_by_those_of_the_other_files() {
+pub fn every_reason_is_reached_by_these_histories_or_by_those_of_the_other_files() {
     // Each reason stands in some history of this directory: a new one needs a history.
     let all = [
         include_str!("acceptance.rs"),

@@ -6,7 +6,7 @@ use task_events::{ExecEpoch, TaskState};
 use crate::kit::play;
 
 #[test]
-fn a_zombie_writes_behind_the_claim_of_its_successor() {
+pub fn a_zombie_writes_behind_the_claim_of_its_successor() {
     let w = play(
         "claim | submit t1 | assign t1 w1 | claim p=2.0
                   start t1 p=1.3 => rejected(stale_epoch) | complete t1 p=1.4 => rejected(stale_epoch)
@@ -17,7 +17,7 @@ fn a_zombie_writes_behind_the_claim_of_its_successor() {
 }
 
 #[test]
-fn one_record_appended_twice_counts_once() {
+pub fn one_record_appended_twice_counts_once() {
     play(
         "claim | submit t1 p=1.1 | submit t1 p=1.1 => rejected(stale_owner_seq) | assign t1 p=1.2
           assign t1 s=2 e=1 p=1.2 => rejected(stale_owner_seq) | assign t1 s=2 e=1 p=1.3 => rejected(stale_sequence)
@@ -26,7 +26,7 @@ fn one_record_appended_twice_counts_once() {
 }
 
 #[test]
-fn a_verdict_written_by_two_instances_counts_once() {
+pub fn a_verdict_written_by_two_instances_counts_once() {
     play(
         "claim | submit t1 | assign t1 | fail t1 | approve t1 s=4 | approve t1 s=4 by=other => rejected(stale_sequence)
           giveup t1 s=4 by=third => rejected(stale_sequence) | plan t1 s=5 | plan t1 s=5 => rejected(stale_sequence)",
@@ -34,7 +34,7 @@ fn a_verdict_written_by_two_instances_counts_once() {
 }
 
 #[test]
-fn every_report_names_epoch_and_id_of_the_attempt() {
+pub fn every_report_names_epoch_and_id_of_the_attempt() {
     for verb in ["start", "release", "complete", "fail", "lose", "analyse"] {
         play(&format!(
             "claim | submit t1 | {verb} t1 e=1 => rejected(wrong_attempt) | assign t1 | {verb} t1 e=0 => rejected(wrong_attempt)
@@ -48,13 +48,13 @@ fn every_report_names_epoch_and_id_of_the_attempt() {
 }
 
 #[test]
-fn never_assigned_means_there_is_no_attempt_zero() {
+pub fn never_assigned_means_there_is_no_attempt_zero() {
     play("claim | submit t1 | complete t1 e=0 x=0 => rejected(wrong_attempt) | start t1 e=0 x=0 => rejected(wrong_attempt)
           analyse t1 e=0 x=0 => rejected(wrong_attempt) | lose t1 e=0 x=0 => rejected(wrong_attempt)");
 }
 
 #[test]
-fn the_kth_assignment_has_epoch_k() {
+pub fn the_kth_assignment_has_epoch_k() {
     let w = play("claim | submit t1 | assign t1 e=0 => rejected(wrong_attempt) | assign t1 e=2 => rejected(wrong_attempt)
                   assign t1 e=1 | release t1 => CREATED | assign t1 e=1 => rejected(wrong_attempt) | assign t1 e=2 | release t1
                   assign t1 e=3 | assign t1 e=4 => rejected(not_allowed)");
@@ -62,7 +62,7 @@ fn the_kth_assignment_has_epoch_k() {
 }
 
 #[test]
-fn the_run_matches() {
+pub fn the_run_matches() {
     play(
         "claim | submit t1 | assign t1 r=2 => rejected(wrong_run) | assign t1 r=0 => rejected(wrong_run) | assign t1
           complete t1 r=2 e=9 => rejected(wrong_run) | overdue t1 r=2 => rejected(wrong_run) | complete t1",
@@ -70,7 +70,7 @@ fn the_run_matches() {
 }
 
 #[test]
-fn the_sequence_continues_the_version() {
+pub fn the_sequence_continues_the_version() {
     play(
         "claim | submit t1 | assign t1 s=1 => rejected(stale_sequence) | assign t1 s=3 => rejected(stale_sequence)
           assign t1 s=0 => rejected(stale_sequence) | assign t1 s=4294967295 => rejected(stale_sequence)
@@ -79,7 +79,7 @@ fn the_sequence_continues_the_version() {
 }
 
 #[test]
-fn reasons_come_in_their_order() {
+pub fn reasons_come_in_their_order() {
     play(
         "claim | assign t1 s=9 r=9 e=9 => rejected(unknown_task) | submit t1
           complete t1 s=9 r=9 e=9 => rejected(stale_sequence) | complete t1 r=9 e=9 => rejected(wrong_run)
@@ -89,7 +89,7 @@ fn reasons_come_in_their_order() {
 }
 
 #[test]
-fn late_completion_of_a_lost_attempt_counts_until_the_next_assignment() {
+pub fn late_completion_of_a_lost_attempt_counts_until_the_next_assignment() {
     for after in ["", "| approve t1", "| approve t1 | plan t1", "| approve t1 | plan t1 | retry t1"] {
         let lost = format!("claim | submit t1 | assign t1 | start t1 | lose t1 => LOST {after}");
         play(&format!("{lost} | complete t1 e=1 => SUCCESS | complete t1 e=1 => rejected(unknown_task)"));
@@ -104,7 +104,7 @@ fn late_completion_of_a_lost_attempt_counts_until_the_next_assignment() {
 }
 
 #[test]
-fn a_failed_attempt_has_no_late_completion() {
+pub fn a_failed_attempt_has_no_late_completion() {
     play(
         "claim | submit t1 | assign t1 | fail t1 | complete t1 => rejected(not_allowed) | approve t1
           complete t1 => rejected(not_allowed) | plan t1 | retry t1 | complete t1 => rejected(not_allowed)",
@@ -116,7 +116,7 @@ fn a_failed_attempt_has_no_late_completion() {
 }
 
 #[test]
-fn released_goes_back_to_where_it_was_assigned_from() {
+pub fn released_goes_back_to_where_it_was_assigned_from() {
     let w = play(
         "claim | submit t1 | assign t1 | release t1 => CREATED | assign t1 | fail t1 | approve t1 | plan t1 | retry t1
                   assign t1 | release t1 => RETRYING | assign t1 | start t1 | release t1 => rejected(not_allowed)",
@@ -126,7 +126,7 @@ fn released_goes_back_to_where_it_was_assigned_from() {
 }
 
 #[test]
-fn completion_and_failure_do_not_need_a_start() {
+pub fn completion_and_failure_do_not_need_a_start() {
     play("claim | submit t1 | assign t1 | step t1 => rejected(not_allowed) | complete t1 => SUCCESS");
     play("claim | submit t1 | assign t1 | analyse t1 | fail t1 => FAILED");
     play(
@@ -135,7 +135,7 @@ fn completion_and_failure_do_not_need_a_start() {
 }
 
 #[test]
-fn timeouts_end_a_wait_or_an_attempt() {
+pub fn timeouts_end_a_wait_or_an_attempt() {
     play("claim | submit t1 | timeout t1 SCHEDULE_TO_START => FAILED | timeout t1 => rejected(not_allowed)");
     play(
         "claim | submit t1 | timeout t1 e=9 => FAILED | approve t1 | timeout t1 => rejected(not_allowed) | plan t1
@@ -147,7 +147,7 @@ fn timeouts_end_a_wait_or_an_attempt() {
 }
 
 #[test]
-fn annotations_change_nothing() {
+pub fn annotations_change_nothing() {
     let w = play("claim | submit t1 | assign t1 | analyse t1 | analyse t1 | fail t1");
     let core = w.core(1);
     let w = w.then("skip t1 | quarantine t1 | overdue t1 | analyse t1 => rejected(not_allowed)");

@@ -16,7 +16,7 @@ const STATES: [&str; 8] = [
 ];
 
 #[test]
-fn any_open_task_can_be_cancelled_once() {
+pub fn any_open_task_can_be_cancelled_once() {
     for state in STATES {
         let w = play(&format!("claim | {state} | cancelled t1 => rejected(cancel_requested) | cancel t1"));
         assert_eq!(pen_of(&w.core(1)), Pen::Owner, "from now on the pen is the owner's");
@@ -26,7 +26,7 @@ fn any_open_task_can_be_cancelled_once() {
 }
 
 #[test]
-fn nothing_hands_a_cancelled_task_on() {
+pub fn nothing_hands_a_cancelled_task_on() {
     for state in STATES {
         let next = ["assign", "approve", "giveup", "plan", "retry", "skip", "quarantine"];
         for verb in next {
@@ -47,7 +47,7 @@ fn nothing_hands_a_cancelled_task_on() {
 }
 
 #[test]
-fn the_attempt_of_a_cancelled_task_may_still_end() {
+pub fn the_attempt_of_a_cancelled_task_may_still_end() {
     let live = "claim | submit t1 | assign t1 | start t1 | cancel t1";
     play(&format!("{live} | step t1 | complete t1 => SUCCESS | cancelled t1 => rejected(unknown_task)"));
     play(&format!(
@@ -64,12 +64,12 @@ fn the_attempt_of_a_cancelled_task_may_still_end() {
 }
 
 #[test]
-fn a_wait_may_time_out_and_be_overdue_although_cancelled() {
+pub fn a_wait_may_time_out_and_be_overdue_although_cancelled() {
     play("claim | submit t1 | cancel t1 | overdue t1 | timeout t1 => FAILED | cancelled t1 => CANCELLED");
 }
 
 #[test]
-fn a_replay_forgets_the_cancel_request() {
+pub fn a_replay_forgets_the_cancel_request() {
     let w = play(
         "claim | submit t1 | cancel t1 | cancelled t1 | replay t1 => RETRY_APPROVED | plan t1 | retry t1 | assign t1 e=1 | complete t1 => SUCCESS",
     );

@@ -1,10 +1,11 @@
 //! Plays a history three ways at once and holds them against each other.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use task_core::invariants::{self, Before};
-use task_core::{Change, Closed, CoreState, PartitionState, Record, Row, STANDARD, Verdict, checkpoint};
+use task_core::{Change, Closed, CoreState, PartitionState, Record, Row, Rules, STANDARD, Verdict, checkpoint};
 use task_events::{Encoder, Event, PartitionId, RecordKey, RecordParts, TaskId, TaskState, decode};
 
 use crate::notation::{self, Expect, Said};
@@ -52,8 +53,13 @@ impl Line {
     }
 }
 
+thread_local! {
+    /// Rules that all readers of this thread fold by: others than the standard ones for mutants only.
+    pub static RULES: Cell<&'static Rules> = const { Cell::new(&STANDARD) };
+}
+
 fn new(rows: bool) -> PartitionState {
-    PartitionState::new(PARTITION, rows)
+    PartitionState::with_rules(PARTITION, rows, RULES.get())
 }
 
 fn reload(state: &PartitionState) -> PartitionState {
@@ -61,7 +67,7 @@ fn reload(state: &PartitionState) -> PartitionState {
     let chunk = |hash| parts.chunks.iter().find(|(h, _)| *h == hash).map(|(_, b)| Bytes::clone(b));
     let named = checkpoint::chunks_of(&parts.manifest, true).unwrap();
     assert_eq!(named.len(), parts.chunks.len(), "a manifest names all its chunks");
-    checkpoint::load(&parts.manifest, true, &STANDARD, chunk).unwrap()
+    checkpoint::load(&parts.manifest, true, RULES.get(), chunk).unwrap()
 }
 
 // One record into one reader, from the bytes of the log.

@@ -8,6 +8,8 @@ mod boundaries;
 mod cancels;
 mod deciders;
 mod kit;
+mod matrix;
+mod mutants;
 mod notation;
 mod policy;
 mod properties;

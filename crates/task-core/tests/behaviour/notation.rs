@@ -83,7 +83,7 @@ pub fn parse(text: &str, world: &World) -> Result<Said, String> {
     let (said, expected) = text.split_once("=>").map_or((text, "ok"), |(a, b)| (a, b.trim()));
     let mut words = said.split_whitespace().peekable();
     let name = words.next().ok_or("empty record")?;
-    let kind = VERBS.iter().find(|(verb, _)| *verb == name).ok_or_else(|| format!("unknown verb {name:?}"))?.1;
+    let kind = kind_of(name).ok_or_else(|| format!("unknown verb {name:?}"))?;
     let subject = words.next_if(|w| w.starts_with('t') && !w.contains('='));
     let id = match subject {
         Some("tX") => TaskId::from_parts(1_000, PartitionId(PARTITION.0 + 1), 1).expect("in range"),
@@ -204,4 +204,9 @@ fn attempt(event: &Event, e: u32) -> ExecutionId {
 /// The verb of a kind.
 pub fn verb(kind: Kind) -> &'static str {
     VERBS.iter().find(|(_, k)| *k == kind).map_or("?", |(verb, _)| verb)
+}
+
+/// The kind of a verb.
+pub fn kind_of(verb: &str) -> Option<Kind> {
+    VERBS.iter().find(|(v, _)| *v == verb).map(|(_, kind)| *kind)
 }

@@ -8,7 +8,7 @@ use crate::kit::{play, task};
 const DONE: &str = "claim | submit t1 max=1 | assign t1 w1 | complete t1 => SUCCESS";
 
 #[test]
-fn a_closed_task_is_forgotten_at_once() {
+pub fn a_closed_task_is_forgotten_at_once() {
     let w = play(&format!(
         "{DONE} | start t1 => rejected(unknown_task) | cancel t1 => rejected(unknown_task)
                            overdue t1 => rejected(unknown_task) | approve t1 => rejected(unknown_task) | reject t1"
@@ -18,7 +18,7 @@ fn a_closed_task_is_forgotten_at_once() {
 }
 
 #[test]
-fn a_replay_opens_the_next_run_with_counters_anew() {
+pub fn a_replay_opens_the_next_run_with_counters_anew() {
     let w = play("claim | submit t1 max=1 | assign t1 | lose t1 | approve t1 | plan t1 | retry t1 | assign t1 | fail t1 | approve t1 | plan t1
                   retry t1 | assign t1 | fail t1 | giveup t1 | replay t1 => RETRY_APPROVED");
     let core = w.core(1);
@@ -29,13 +29,13 @@ fn a_replay_opens_the_next_run_with_counters_anew() {
 }
 
 #[test]
-fn a_replay_needs_a_closed_task_of_this_partition() {
+pub fn a_replay_needs_a_closed_task_of_this_partition() {
     play("claim | replay t1 c=SUCCESS/1/3/1/1 => rejected(unknown_task) | review t1 c=SUCCESS/1/3/1/1 => rejected(unknown_task)
           submit t2 | replay t2 => rejected(task_open) | review t2 => rejected(task_open) | assign t2 | replay t2 => rejected(task_open)");
 }
 
 #[test]
-fn a_replay_continues_what_it_carries() {
+pub fn a_replay_continues_what_it_carries() {
     play(&format!("{DONE} | replay t1 s=3 => rejected(carried_state) | replay t1 s=5 => rejected(carried_state)
                    replay t1 r=1 => rejected(carried_state) | replay t1 r=3 => rejected(carried_state)
                    review t1 r=2 => rejected(carried_state) | review t1 s=9 => rejected(carried_state)
@@ -45,7 +45,7 @@ fn a_replay_continues_what_it_carries() {
 }
 
 #[test]
-fn the_fold_believes_what_is_carried_as_far_as_it_continues() {
+pub fn the_fold_believes_what_is_carried_as_far_as_it_continues() {
     // It has forgotten the task; that the carried state is the last one is the owner's duty.
     let w = play(&format!("{DONE} | replay t1 c=CANCELLED/7/40/9/9 s=41 r=8 => RETRY_APPROVED"));
     assert_eq!((w.core(1).version.0, w.core(1).run_no.0, w.core(1).exec_epoch.0), (41, 8, 9));
@@ -53,7 +53,7 @@ fn the_fold_believes_what_is_carried_as_far_as_it_continues() {
 }
 
 #[test]
-fn a_review_opens_nothing_and_takes_the_next_number() {
+pub fn a_review_opens_nothing_and_takes_the_next_number() {
     let w = play(&format!("{DONE} | review t1 s=4 | review t1 s=4 => rejected(carried_state) | review t1 s=5"));
     let Some(Verdict::Accepted(Change::Reviewed(closed))) = w.verdicts.last() else {
         panic!("{:?}", w.verdicts.last())
@@ -66,7 +66,7 @@ fn a_review_opens_nothing_and_takes_the_next_number() {
 }
 
 #[test]
-fn two_replays_of_one_closed_task_open_one_run() {
+pub fn two_replays_of_one_closed_task_open_one_run() {
     play(&format!(
         "{DONE} | replay t1 c=SUCCESS/1/3/1/1 s=4 r=2 | replay t1 c=SUCCESS/1/3/1/1 s=4 r=2 => rejected(task_open)
                    plan t1 | retry t1 | assign t1 e=2 | complete t1 => SUCCESS"
@@ -74,7 +74,7 @@ fn two_replays_of_one_closed_task_open_one_run() {
 }
 
 #[test]
-fn the_row_of_a_replay_says_what_was_carried() {
+pub fn the_row_of_a_replay_says_what_was_carried() {
     let w = play(
         "claim | submit t1 nb=77 | assign t1 w9 at=500 | start t1 | step t1 a#0 | step t1 b#1 | fail t1 OOPS in=c at=600 | giveup t1 OOPS",
     );
@@ -95,7 +95,7 @@ fn the_row_of_a_replay_says_what_was_carried() {
 }
 
 #[test]
-fn a_replay_from_a_step_or_from_the_start_keeps_what_lies_before() {
+pub fn a_replay_from_a_step_or_from_the_start_keeps_what_lies_before() {
     let done =
         "claim | submit t1 | assign t1 | start t1 | step t1 a#0 | step t1 b#1 | step t1 c#2 | fail t1 in=d | giveup t1";
     for (from, steps, resume) in [
@@ -112,7 +112,7 @@ fn a_replay_from_a_step_or_from_the_start_keeps_what_lies_before() {
 }
 
 #[test]
-fn a_carried_history_is_cut_where_it_cannot_be_of_this_log() {
+pub fn a_carried_history_is_cut_where_it_cannot_be_of_this_log() {
     // Offsets 1, 2, then one above the record that carries it.
     let w = play(&format!("{DONE} | replay t1 hist=010001000f00"));
     assert_eq!(w.history(1), [(1, None), (2, None), (4, None)]);
