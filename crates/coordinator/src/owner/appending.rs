@@ -102,6 +102,10 @@ impl Owner {
             }
             AppendOutcome::NotSent(_) | AppendOutcome::Unknown(_) if is_claim => {
                 if matches!(self.phase, Phase::Claiming { .. }) {
+                    if matches!(outcome, AppendOutcome::NotSent(_)) {
+                        // One claim is under way at a time: this is the last one, and no record.
+                        self.claims.pop();
+                    }
                     self.phase = Phase::Claiming { retry_ms: Some(now.boot_ms + PAUSE_MS) };
                 }
             }

@@ -11,6 +11,9 @@ use super::{Alarm, Effect, Now, Owner, Phase, Stop, Why};
 /// Silence of a partition's owner while there is work that is an alarm, ms (design.md §4.6: 15 s).
 const SILENT_MS: u64 = 15_000;
 
+/// Own claims that are remembered while none is read back.
+const CLAIMS: usize = 1_024;
+
 impl Owner {
     /// Phase changes that time or the fold brings about.
     pub(super) fn step_phase(&mut self, now: Now) {
@@ -30,6 +33,10 @@ impl Owner {
         let body = OwnershipClaimed { url: self.id.url.clone(), claim_attempt: self.claim_attempt };
         let event = self.stamp(now, epoch, OwnerSeq(0), Draft::control(Body::OwnershipClaimed(body)));
         self.claims.push((event.event_id, now.boot_ms));
+        if self.claims.len() > CLAIMS {
+            // One of the forgotten ones that is accepted after all looks like somebody else's.
+            self.claims.remove(0);
+        }
         self.phase = Phase::Claiming { retry_ms: None };
         let Ok(encoded) = self.encoder.encode(&event, self.partition()) else { return };
         let ticket = self.ticket(Call::Claim);

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 use coordinator::owner::*;
 use event_log::RawRecord;
 use snapshot_store::{CheckpointName, MemoryStore};
-use task_core::PartitionState;
+use task_core::{PartitionState, Rules};
 use task_events::{Incarnation, Offset, PartitionId, TASK_ID_EPOCH_MS, TaskId, Text};
 
 pub use log::Sent;
@@ -54,6 +54,7 @@ pub struct World {
     pub skew_ms: i64,
     pub cfg: OwnerConfig,
     pub rules: OwnerRules,
+    pub fold_rules: &'static Rules,
     pub log: Vec<RawRecord>,
     pub lines: Vec<String>,
     pub fold: PartitionState,
@@ -107,6 +108,7 @@ impl World {
             skew_ms: 0,
             cfg,
             rules: RULES.get(),
+            fold_rules: &task_core::STANDARD,
             log: Vec::new(),
             lines: Vec::new(),
             fold: PartitionState::new(P, true),
@@ -135,7 +137,7 @@ impl World {
 
     /// A process starts and is assigned the partition; from now on it is the one that is asked.
     pub fn join(&mut self, name: &'static str) {
-        self.join_from(name, PartitionState::new(P, true));
+        self.join_from(name, PartitionState::with_rules(P, true, self.fold_rules));
     }
 
     /// The same from a checkpoint.
