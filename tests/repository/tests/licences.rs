@@ -57,6 +57,8 @@ fn versions_stand_in_the_workspace_table() {
                     && line.contains('=')
                     && !line.starts_with('#')
                     && !line.contains("workspace = true")
+                    // A crate's own tests turn its features on by naming it.
+                    && !line.contains("path = \".\"")
                 {
                     bad.push(format!("{}: {line}", manifest.display()));
                 }
