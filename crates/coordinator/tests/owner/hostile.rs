@@ -155,7 +155,7 @@ impl Run {
 
     // A record in the current epoch that the fold accepts, with the worst numbers.
     fn forge(&mut self, a: u8, b: u16) {
-        let far = if b % 2 == 0 { i64::MAX } else { i64::MIN };
+        let far = if b.is_multiple_of(2) { i64::MAX } else { i64::MIN };
         let ms = i64::MAX as u64;
         let core = self.w.fold.tasks.iter().nth(usize::from(a) % self.w.fold.tasks.len().max(1)).map(|s| s.core);
         let id = core.map_or(TaskId::from_parts(1, P, 1).unwrap(), |c| c.id);
@@ -172,7 +172,7 @@ impl Run {
                     assignment_time: far,
                     timeout_config,
                     lease_max_ms: ms,
-                    optimistic_start: a % 2 == 0,
+                    optimistic_start: a.is_multiple_of(2),
                     handler_version: "v".into(),
                 };
                 (Body::TaskAssigned(Box::new(assigned)), epoch + 1)
@@ -225,7 +225,7 @@ impl Run {
                 body,
             }
         };
-        let seq = if a % 3 == 0 { u64::MAX >> 1 } else { self.w.fold.owner_seq.0.saturating_add(1 + u64::from(a)) };
+        let seq = if a.is_multiple_of(3) { u64::MAX >> 1 } else { self.w.fold.owner_seq.0.saturating_add(1 + u64::from(a)) };
         let seq = seq.min(u64::MAX >> 1);
         let (epoch, state) = (self.w.fold.epoch.0, self.w.me().stopped.clone());
         if state.is_none() {
