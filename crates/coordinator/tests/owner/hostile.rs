@@ -113,13 +113,23 @@ impl Run {
                 }
             }
             28 if b % 4 == 0 => w.foreign_claim(),
-            28 if b % 4 == 1 => {
+            28 if b % 4 == 1 && w.members.len() == 1 => {
                 // Its clients hear nothing more; what it sent may still land.
                 let waiting = (1..=w.asked).map(Token).filter(|t| !w.replies.contains_key(t));
                 self.forgotten.extend(waiting);
                 let sent = w.crash(if w.on == "a" { "b" } else { "a" });
                 self.lost.extend(sent);
             }
+            28 if b % 4 == 2 => {
+                // Two that both think it is theirs; clients reach one or the other.
+                let other = if w.on == "a" { "b" } else { "a" };
+                if w.members.contains_key(other) {
+                    w.on = other;
+                } else {
+                    w.join(other);
+                }
+            }
+            28 => w.me().frozen = b.is_multiple_of(8),
             29 => self.verdicts(),
             30 if w.hostile => self.forge(a, b),
             31 if w.hostile => match b % 5 {
@@ -225,7 +235,8 @@ impl Run {
                 body,
             }
         };
-        let seq = if a.is_multiple_of(3) { u64::MAX >> 1 } else { self.w.fold.owner_seq.0.saturating_add(1 + u64::from(a)) };
+        let seq =
+            if a.is_multiple_of(3) { u64::MAX >> 1 } else { self.w.fold.owner_seq.0.saturating_add(1 + u64::from(a)) };
         let seq = seq.min(u64::MAX >> 1);
         let (epoch, state) = (self.w.fold.epoch.0, self.w.me().stopped.clone());
         if state.is_none() {
@@ -235,6 +246,13 @@ impl Run {
 
     fn heal(&mut self) {
         let w = &mut self.w;
+        if w.members.len() > 1 {
+            let waiting = (1..=w.asked).map(Token).filter(|t| !w.replies.contains_key(t));
+            self.forgotten.extend(waiting);
+            let on = w.on;
+            w.members.retain(|name, _| *name == on);
+        }
+        w.me().frozen = false;
         (w.hold_log, w.hold_read, w.hold_store, w.hold_lock) = (false, false, false, false);
         (w.store_away, w.lock_away) = (false, false);
         w.settle();
