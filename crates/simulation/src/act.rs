@@ -24,8 +24,6 @@ pub enum Act {
     WorkerStart(usize),
     /// A worker's machine wants to know the time.
     WorkerTick(usize, u64),
-    /// A worker goes on.
-    WorkerThaw(usize),
     /// A handler of a worker's process does its next thing.
     Handler(usize, u64, ExecutionId),
     /// A client does its next thing.

@@ -287,6 +287,11 @@ impl PartAudit {
         self.hashes.get(offset.0 as usize).copied()
     }
 
+    /// The newest row of a task.
+    pub fn last_row(&self, id: TaskId) -> Option<(CoreState, Arc<Row>)> {
+        self.rows.get(&id)?.last().map(|r| (r.core, r.row.clone()))
+    }
+
     fn unchanged(&self, sum: u128, record: &Record) -> Result<(), Violation> {
         let own = |s: &PartitionState| (s.epoch, s.owner_seq, s.highest, s.active_rules);
         if own(&self.head) == own(&self.fold) && sum == self.fold.tasks.hash_sum() {

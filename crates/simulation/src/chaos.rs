@@ -90,6 +90,12 @@ impl World {
                 let restarted = s.rng.chance(500_000);
                 s.locks.flush(restarted);
             }
+            Fault::Rogue => {
+                let mut s = self.hub.lock();
+                for _ in 0..4 {
+                    s.rogue();
+                }
+            }
             _ => {}
         }
     }

@@ -110,7 +110,7 @@ impl Clients {
             labels: BTreeMap::new(),
             concurrency_key: None,
             timeouts: Timeouts {
-                start_to_close_ms: if s.rng.chance(200_000) { s.rng.between(50, 1_500) } else { 60_000 },
+                start_to_close_ms: if s.rng.chance(200_000) { s.rng.between(50, 1_500) } else { 6_000 },
                 schedule_to_start_ms: s.rng.chance(50_000).then(|| s.rng.between(100, 3_000)),
             },
             max_retries: s.rng.below(4) as u32,

@@ -184,7 +184,7 @@ impl World {
     /// Both phases.
     pub fn live(&mut self) {
         let plan = self.plan.clone();
-        while !self.hub.lock().audit.finding.is_some() {
+        while self.hub.lock().audit.finding.is_none() {
             let (records, tasks, takeovers) = self.counts();
             let enough = records >= plan.records && tasks >= plan.tasks && takeovers >= plan.takeovers;
             if enough || self.time.us() > FIRST_PHASE_US {
@@ -213,7 +213,7 @@ impl World {
 
     fn counts(&self) -> (u64, u64, u64) {
         let s = self.hub.lock();
-        (s.topic.len(), s.audit.tasks, s.audit.takeovers)
+        (s.topic.records(), s.audit.tasks, s.audit.takeovers)
     }
 
     fn still_open(&self) {
@@ -274,7 +274,6 @@ impl World {
                     self.carry_out(w);
                 }
             }
-            Act::WorkerThaw(_) => {}
             Act::Handler(w, life, id) => self.handler(w, life, id),
             Act::Client => {
                 let mut s = self.hub.lock();
@@ -455,7 +454,7 @@ impl World {
         }
         Report {
             seed: self.plan.seed,
-            records: s.topic.len(),
+            records: s.topic.records(),
             tasks: s.audit.tasks,
             takeovers: s.audit.takeovers,
             polls: self.exec.polls,

@@ -180,6 +180,15 @@ impl Owner {
         }
     }
 
+    /// Whether an attempt is none that this fold knows of yet: another owner handed it out within
+    /// the time of this one's proof. That it is over is then no answer.
+    pub(super) fn is_ahead(&self, task: TaskId, exec_epoch: task_events::ExecEpoch) -> bool {
+        match self.fold.tasks.get(task) {
+            Some(slot) => exec_epoch > slot.core.exec_epoch,
+            None => task > self.fold.highest,
+        }
+    }
+
     /// A heartbeat.
     pub(super) fn heartbeat(&mut self, now: Now, job: Job) {
         let Command::Heartbeat(beat) = &job.command else { return };
@@ -193,6 +202,9 @@ impl Owner {
             // Its attempt may be over in a moment: what is read back decides.
             self.waiting.entry(task).or_default().push_back(job);
             return;
+        }
+        if self.is_ahead(task, beat.attempt.exec_epoch) {
+            return self.reply(job.token, Answer::Heartbeat(HeartbeatAnswer::Unavailable));
         }
         let alive = self.fold.tasks.get(task).filter(|s| s.core.is_live(beat.attempt)).map(|s| s.core.cancel_requested);
         let answer = match alive {

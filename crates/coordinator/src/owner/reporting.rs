@@ -52,6 +52,9 @@ impl Owner {
         if self.wait_for(task, &job) {
             return;
         }
+        if self.is_ahead(task, report.attempt.exec_epoch) {
+            return self.reply(job.token, answer(ReportAnswer::Unavailable));
+        }
         let Some(slot) = self.fold.tasks.get(task) else { return self.about_task(now, job, task) };
         let Some(row) = slot.row.as_deref() else { return };
         let view = View { core: &slot.core, row };
@@ -77,6 +80,9 @@ impl Owner {
         let Command::Report(report) = &job.command else { return };
         let report = report.clone();
         if let Some(closed) = closed {
+            if report.attempt.exec_epoch > closed.core.exec_epoch {
+                return self.reply(job.token, answer(ReportAnswer::Unavailable));
+            }
             if decide::classify_closed(closed, &report) == Fate::Duplicate {
                 return self.answer_from_memory(now, job, answer(ReportAnswer::Duplicate));
             }

@@ -123,8 +123,10 @@ impl Audit {
             Asked::Get(task) => self.get_answered(*task, answer),
             Asked::Report(report) => self.report_answered(report, answer),
             Asked::Heartbeat(task, attempt) => {
+                // An owner that is a moment behind may not know of the run yet.
                 if *answer == Answer::Heartbeat(HeartbeatAnswer::Fenced)
                     && self.task(*task).is_some_and(|(core, open)| open && core.is_live(*attempt))
+                    && self.assigned_us(*task).is_some_and(|at| at + self.stale_us < self.now)
                 {
                     let what = format!("heartbeat of the live attempt {} of task {task} is fenced", attempt.exec_epoch);
                     self.find(18, what, Some(*task), None);
@@ -132,6 +134,14 @@ impl Audit {
             }
             Asked::Other => {}
         }
+    }
+
+    fn assigned_us(&self, task: TaskId) -> Option<u64> {
+        let part = &self.parts[usize::from(task.partition().0)];
+        let rows = part.rows.get(&task)?;
+        let epoch = rows.last()?.core.exec_epoch;
+        let first = rows.iter().find(|r| r.core.exec_epoch == epoch && r.core.state.is_live())?;
+        part.landed_us.get(first.offset.0 as usize).copied()
     }
 
     fn create_answered(&mut self, op: OpId, key: Option<Key>, answer: &Answer) {

@@ -5,7 +5,7 @@ use task_core::decide::{View, due_timeout};
 use task_core::invariants::Before;
 use task_core::{Record, Row};
 use task_events::{
-    Body, ErrorCategory, EventSequence, ExecutionId, KindClass, Offset, Sha256Hash, StepDone, TaskId, TaskState, Text,
+    Body, ErrorCategory, EventSequence, ExecutionId, KindClass, Sha256Hash, StepDone, TaskId, TaskState, Text,
 };
 
 use super::answers::ReportTag;
@@ -63,10 +63,10 @@ impl Audit {
                     }
                 }
             }
-            (Body::TaskAssigned(_), _, Some(row)) => {
-                if row.not_before.is_some_and(|at| record.broker_ms + self.early_ms < at) {
-                    broken = Some((13, format!("task {id} assigned at {} before {:?}", record.broker_ms, row.not_before)));
-                }
+            (Body::TaskAssigned(_), _, Some(row))
+                if row.not_before.is_some_and(|at| record.broker_ms + self.early_ms < at) =>
+            {
+                broken = Some((13, format!("task {id} assigned at {} before {:?}", record.broker_ms, row.not_before)));
             }
             (Body::TaskTimedOut(b), Some(core), Some(row)) => {
                 let due = due_timeout(View { core: &core, row });
@@ -81,10 +81,8 @@ impl Audit {
                     broken = Some((13, format!("task {id} ran out of its time at {}, assigned {:?}", record.broker_ms, row.assigned_at)));
                 }
             }
-            (Body::TaskOverdue(_), Some(core), Some(row)) => {
-                if row.is_overdue_noted(core.state) {
-                    broken = Some((13, format!("task {id} is overdue twice in {}", core.state)));
-                }
+            (Body::TaskOverdue(_), Some(core), Some(row)) if row.is_overdue_noted(core.state) => {
+                broken = Some((13, format!("task {id} is overdue twice in {}", core.state)));
             }
             (Body::TaskRetryApproved(b), Some(core), Some(row)) => {
                 broken = retry_law(b, &core, row);
@@ -156,11 +154,6 @@ impl Audit {
             let what = format!("{} of {op} is accepted twice, for tasks {other} and {id}", event.kind);
             self.find(18, what, Some(id), Some(at));
         }
-    }
-
-    /// Offset of the record that a request led to.
-    pub fn done(&self, op: super::OpId) -> Option<(TaskId, Offset)> {
-        self.facts.done.get(&op).copied()
     }
 }
 

@@ -1,54 +1,93 @@
-//! `sim --seeds 1..500`: runs seeds and says what they came to.
+//! `sim --seeds 1..500`: runs seeds and says what they came to; exit code 1 when one broke a
+//! promise. The same seed gives the same world, so a failure is told by its seed.
 #![expect(clippy::print_stdout, reason = "a command line tool")]
 
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
 use clap::Parser;
-use simulation::{Fault, Plan, Rng, run};
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use service_kit::{Clock as _, SystemClock};
+use simulation::{Mutant, caught, mutation_table, run_range};
 
 #[derive(Parser)]
+#[command(about = "Runs the production code in simulated worlds and reports broken promises")]
 struct Args {
+    /// One seed, or a range with both ends.
     #[arg(long, default_value = "1..500")]
     seeds: String,
+    /// `without=NAME`: take one rule out, e.g. owner.proof or fold.fence.
     #[arg(long)]
-    calm: bool,
+    rules: Option<String>,
+    /// Write every record of a failing seed to seed-N.trace in this folder.
     #[arg(long)]
-    trace: bool,
+    trace: Option<PathBuf>,
+    /// Write logs and verdicts for the independent checker into this folder.
+    #[arg(long)]
+    dump: Option<PathBuf>,
+    /// Threads; a world stays on one.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// Stop at the first failure.
+    #[arg(long)]
+    stop: bool,
+    /// Print the mutation table: seeds tried for each mutant.
+    #[arg(long)]
+    mutations: Option<u64>,
 }
 
-fn main() {
+fn range(text: &str) -> anyhow::Result<(u64, u64)> {
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    let number = |t: &str| t.trim_start_matches('=').parse().with_context(|| format!("{t:?} is no seed"));
+    Ok((number(first)?, number(last)?))
+}
+
+fn main() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
-    let (a, b) = args.seeds.split_once("..").unwrap_or((&args.seeds, ""));
-    let a: u64 = a.parse().unwrap();
-    let b: u64 = b.parse().unwrap_or(a);
-    let (mut n, mut recs, mut polls) = (0, 0, 0);
-    let mut tally = simulation::Tally::default();
-    let mut rejected = [0u64; 16];
-    let mut kinds = std::collections::BTreeMap::new();
-    for seed in a..=b {
-        let mut plan = Plan::of(seed, &mut Rng::new(seed));
-        if args.calm {
-            plan.faults = simulation::Faults::none();
-        }
-        let (report, world) = run(plan);
-        n += 1;
-        recs += report.records;
-        polls += report.polls;
-        tally.merge(&report.tally);
-        rejected.iter_mut().zip(report.rejected).for_each(|(a, b)| *a += b);
-        if let Some(f) = &report.finding {
-            let e = kinds.entry((f.invariant, f.what.chars().filter(|c| !c.is_ascii_digit()).take(60).collect::<String>())).or_insert((0, seed, f.what.clone()));
-            e.0 += 1;
-        }
-        if a == b {
-            println!("{report:#?}\n{}", world.history());
-            if args.trace { for l in world.trace() { println!("{l}"); } }
-        }
+    if let Some(limit) = args.mutations {
+        print!("{}", mutation_table(limit, caught));
+        return Ok(ExitCode::SUCCESS);
     }
-    println!("seeds {n} records {recs} polls {polls}");
-    for f in Fault::ALL {
-        println!("{:40} {}", f.as_str(), tally.of(*f));
+    let (first, last) = range(&args.seeds)?;
+    let mutant = match &args.rules {
+        None => None,
+        Some(text) => {
+            let name = text.strip_prefix("without=").context("--rules takes without=NAME")?;
+            Some(Mutant::named(name).with_context(|| format!("{name:?} is no rule: {:?}", simulation::MUTANTS))?)
+        }
+    };
+    let bar = ProgressBar::new(last.saturating_sub(first) + 1);
+    if !std::io::stdout().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
     }
-    println!("{rejected:?}");
-    for ((inv, _), (count, seed, what)) in kinds {
-        println!("I{inv} x{count} seed {seed}: {what}");
+    let began = SystemClock.boot_ms();
+    let (totals, failures) = run_range((first, last), args.jobs, mutant, args.stop, |report, world| {
+        bar.inc(1);
+        let name = format!("seed-{}", report.seed);
+        if let Some(folder) = &args.dump {
+            world.dump(folder, &name).expect("the dump can be written");
+        }
+        if let (Some(folder), true) = (&args.trace, report.finding.is_some()) {
+            std::fs::create_dir_all(folder).expect("the folder can be made");
+            std::fs::write(folder.join(format!("{name}.trace")), world.trace().join("\n")).expect("the trace can be written");
+        }
+    });
+    bar.finish_and_clear();
+    let took = (SystemClock.boot_ms() - began).max(1);
+    print!("{}", totals.to_text());
+    println!("{} records/s, {} steps/s, {took} ms", totals.records * 1_000 / took, totals.polls * 1_000 / took);
+    for failure in &failures {
+        let Some(finding) = &failure.report.finding else { continue };
+        println!(
+            "\nseed {}: invariant {} at {} ms: {}\n{}",
+            failure.report.seed,
+            finding.invariant,
+            finding.at_us / 1_000,
+            finding.what,
+            failure.history
+        );
     }
+    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

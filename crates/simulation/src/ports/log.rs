@@ -46,13 +46,8 @@ impl Topic {
     }
 
     /// Records in all partitions.
-    pub fn len(&self) -> u64 {
+    pub fn records(&self) -> u64 {
         self.partitions.iter().map(|p| p.len() as u64).sum()
-    }
-
-    /// Whether nothing was written yet.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
