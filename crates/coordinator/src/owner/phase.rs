@@ -20,11 +20,21 @@ impl Owner {
         match self.phase {
             Phase::Folding { until } if self.fold.next_offset >= until && self.draining.is_none() => self.claim(now),
             Phase::Claiming { retry_ms: Some(at) } if now.boot_ms >= at && self.draining.is_none() => self.claim(now),
+            // Neither settled nor read back for as long as a request waits: whatever became of it,
+            // another claim of the same epoch does no harm.
+            Phase::Claiming { retry_ms: None } if self.claim_is_stale(now) && self.draining.is_none() => {
+                self.claim(now);
+            }
             Phase::Superseded { again_ms } if now.boot_ms >= again_ms && self.draining.is_none() => self.claim(now),
             Phase::Folding { .. } | Phase::Claiming { .. } | Phase::Superseded { .. } | Phase::Owning | Phase::Done => {
             }
         }
         self.mind_silence(now);
+    }
+
+    fn claim_is_stale(&self, now: Now) -> bool {
+        let sent = self.claims.last().map_or(0, |(_, sent_ms)| *sent_ms);
+        now.boot_ms.saturating_sub(sent) >= self.cfg.request_ms
     }
 
     pub(super) fn claim(&mut self, now: Now) {

@@ -134,6 +134,20 @@ pub fn a_claim_whose_outcome_is_unknown_is_made_again_under_another_identity() {
 }
 
 #[test]
+pub fn a_claim_that_nobody_ever_hears_of_is_made_again() {
+    let mut w = World::bare(OwnerConfig::default());
+    w.hold_log = true;
+    w.join("a");
+    w.me().sent.clear();
+    w.wait(9_999);
+    assert_eq!(w.me().sent.len(), 0);
+    w.wait(1_001);
+    assert_eq!(w.me().sent.len(), 1, "its outcome was lost with it");
+    w.land();
+    w.play("submit t1 => created t1");
+}
+
+#[test]
 pub fn superseded_it_stops_at_once_and_claims_again_after_two_seconds_and_more() {
     let mut w = World::new();
     w.play("submit t1 | poll w1 => t1 e=1 | start t1 e=1");
