@@ -23,9 +23,8 @@ impl Random {
         self.below(100) < chance
     }
 
-    /// Mostly short, sometimes as long as allowed.
-    pub fn delay(&mut self, longest: u64) -> u64 {
-        let longest = if self.percent(80) { longest.min(20) } else { longest };
+    pub fn delay(&mut self, slow_percent: u64, longest: u64) -> u64 {
+        let longest = if self.percent(slow_percent) { longest } else { longest.min(20) };
         1 + self.below(longest)
     }
 }

@@ -12,9 +12,9 @@ use crate::owner::Owner;
 #[derive(Clone, Debug)]
 pub struct Setting {
     pub seed: u64,
-    pub lost_percent: u64,
-    pub doubled_percent: u64,
-    /// Take-overs, crashes and new processes.
+    /// Of the two workers.
+    pub links: [Links; 2],
+    /// Take-overs, crashes, new processes, cuts.
     pub faults_per_minute: u64,
     pub longest_delay_ms: u64,
     pub optimistic: bool,
@@ -29,8 +29,7 @@ impl Setting {
     pub fn quiet(seed: u64) -> Self {
         Self {
             seed,
-            lost_percent: 0,
-            doubled_percent: 0,
+            links: [Links::default(); 2],
             faults_per_minute: 0,
             longest_delay_ms: 20,
             optimistic: false,
@@ -41,6 +40,22 @@ impl Setting {
     }
 }
 
+/// One direction between a worker and the owner.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Link {
+    pub lost_percent: u64,
+    pub doubled_percent: u64,
+    /// How many messages may take as long as the longest delay; the others take 20 ms.
+    pub slow_percent: u64,
+}
+
+/// Both directions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Links {
+    pub requests: Link,
+    pub answers: Link,
+}
+
 /// A worker process; an older one of the same worker may still be alive.
 struct Process {
     machine: Machine,
@@ -48,6 +63,8 @@ struct Process {
     rate: u64,
     offset: u64,
     frozen_until: u64,
+    /// Nothing that it sends arrives.
+    cut_off_until: u64,
     tick_at: u64,
     outbox: Vec<OutboxEntry>,
 }
@@ -149,11 +166,12 @@ impl World {
             Some((zombie, until)) if by_zombie && now < *until => zombie.answer(request, now, true),
             Some(_) | None => self.owner.answer(request, now, false),
         };
-        self.on_its_way(|world, delay| world.schedule(delay, Event::ToWorker(from, answer.clone())));
+        let Some(link) = self.processes.get(&from).map(|p| self.setting.links[p.worker].answers) else { return };
+        self.on_its_way(link, |world, delay| world.schedule(delay, Event::ToWorker(from, answer.clone())));
     }
 
     fn fault(&mut self) {
-        match self.random.below(4) {
+        match self.random.below(6) {
             0 => {
                 // The zombie's last proof of being current is at most 2 s old.
                 self.zombie = Some((self.owner.clone(), self.now + self.random.below(2_000)));
@@ -171,6 +189,12 @@ impl World {
                     self.start(crashed.worker, crashed.outbox);
                 }
             }
+            3 | 4 => {
+                let (at, long) = (self.random.below(self.processes.len() as u64) as usize, self.random.below(20_000));
+                if let Some(process) = self.processes.values_mut().nth(at) {
+                    process.cut_off_until = self.now + long;
+                }
+            }
             _ if self.setting.freezes => {
                 let (at, long) = (self.random.below(self.processes.len() as u64) as usize, self.random.below(30_000));
                 if let Some(process) = self.processes.values_mut().nth(at) {
@@ -185,12 +209,16 @@ impl World {
         self.started += 1;
         let name = ["a", "b"][worker];
         let incarnation = Incarnation(self.started as i64);
-        let config = Config { slots: 2, poll_wait_ms: 500, ..Config::new(name.into(), incarnation, vec!["q".into()]) };
+        // Answers to polls may come very late and still bring an attempt.
+        let fast = Config::new(name.into(), incarnation, vec!["q".into()]);
+        let config = Config { slots: 2, poll_wait_ms: 500, poll_slack_ms: 8_000, ..fast };
         let (rate, offset) = (self.setting.rates[worker], self.random.below(1_000_000));
         let now = Now { boot_ms: offset + self.now * rate / 1_000, wall_ms: 0 };
         let machine = Machine::new(config, now, outbox.clone()).expect("valid settings");
-        self.processes
-            .insert(self.started, Process { machine, worker, rate, offset, frozen_until: 0, tick_at: 0, outbox });
+        self.processes.insert(
+            self.started,
+            Process { machine, worker, rate, offset, frozen_until: 0, cut_off_until: 0, tick_at: 0, outbox },
+        );
         self.drain_outputs(self.started);
     }
 
@@ -243,7 +271,7 @@ impl World {
         if !self.setting.optimistic && !self.owner.confirmed.contains(&execution_id) {
             self.overlaps.push(format!("{execution_id} entered without a record of its start"));
         }
-        let longest = if self.random.percent(20) { 60_000 } else { 8_000 };
+        let longest = if self.random.percent(50) { 60_000 } else { 8_000 };
         let runs = 1_000 + self.random.below(longest);
         let done = StepDone {
             step: "s".into(),
@@ -262,8 +290,13 @@ impl World {
 
     fn send(&mut self, id: usize, request: Request) {
         let by_zombie = self.random.percent(50);
+        let (worker, cut_off) = (self.process(id).worker, self.process(id).cut_off_until > self.now);
+        let mut link = self.setting.links[worker].requests;
+        if cut_off {
+            link.lost_percent = 100;
+        }
         let mut arrived = false;
-        self.on_its_way(|world, delay| {
+        self.on_its_way(link, |world, delay| {
             arrived = true;
             world.schedule(delay, Event::ToOwner(id, request.clone(), by_zombie));
         });
@@ -273,14 +306,14 @@ impl World {
         }
     }
 
-    fn on_its_way(&mut self, mut deliver: impl FnMut(&mut Self, u64)) {
-        let copies = if self.random.percent(self.setting.lost_percent) {
+    fn on_its_way(&mut self, link: Link, mut deliver: impl FnMut(&mut Self, u64)) {
+        let copies = if self.random.percent(link.lost_percent) {
             0
         } else {
-            1 + u64::from(self.random.percent(self.setting.doubled_percent))
+            1 + u64::from(self.random.percent(link.doubled_percent))
         };
         for _ in 0..copies {
-            let delay = self.random.delay(self.setting.longest_delay_ms);
+            let delay = self.random.delay(link.slow_percent, self.setting.longest_delay_ms);
             deliver(self, delay);
         }
     }
