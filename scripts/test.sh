@@ -26,7 +26,7 @@ step "checker tests" python3 -m unittest discover tests/checker
 passed=$(grep -oE '^test result: .* ([0-9]+) passed' "$log" | grep -oE '[0-9]+ passed' | awk '{n+=$1} END {print n+0}')
 failed=$(grep -oE '^test result: .* ([0-9]+) failed' "$log" | grep -oE '[0-9]+ failed' | awk '{n+=$1} END {print n+0}')
 python_ran=$(grep -oE '^Ran [0-9]+ test' "$log" | awk '{n+=$2} END {print n+0}')
-python_bad=$(grep -oE '^FAILED \(.*\)' "$log" | grep -oE '[0-9]+' | awk '{n+=$1} END {print n+0}')
+python_bad=$(grep -oE '^FAILED \(.*\)' "$log" | grep -oE '(failures|errors)=[0-9]+' | grep -oE '[0-9]+' | awk '{n+=$1} END {print n+0}')
 passed=$((passed + python_ran - python_bad))
 failed=$((failed + python_bad))
 if [ "$failed_step" != 0 ] && [ "$failed" = 0 ]; then

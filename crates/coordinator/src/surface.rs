@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{Either, select, select_all};
+use futures::future::{select, select_all};
 use parking_lot::RwLock;
 use service_kit::Clock;
 use task_events::{Offset, PartitionId, Sha256Hash, TaskId, Text};
@@ -102,20 +102,18 @@ impl<C: Clock> Surface<C> {
     /// A sign of life.
     pub async fn heartbeat(&self, beat: Heartbeat) -> HeartbeatAnswer {
         let Some((task, _)) = beat.attempt.execution_id.parts() else { return HeartbeatAnswer::Fenced };
-        match self.about(task, Command::Heartbeat(beat)).await {
-            Answer::Heartbeat(answer) => answer,
-            _ => HeartbeatAnswer::Unavailable,
-        }
+        let answer = self.about(task, Command::Heartbeat(beat)).await;
+        if let Answer::Heartbeat(answer) = answer { answer } else { HeartbeatAnswer::Unavailable }
     }
 
     /// A report.
     pub async fn report(&self, report: Report) -> ReportAnswer {
         let Some((task, _)) = report.attempt.execution_id.parts() else { return ReportAnswer::Fenced };
-        match self.about(task, Command::Report(report)).await {
-            Answer::Report(answer) => answer,
-            Answer::OutcomeUnknown { .. } => ReportAnswer::OutcomeUnknown,
-            _ => ReportAnswer::Unavailable,
+        let answer = self.about(task, Command::Report(report)).await;
+        if matches!(answer, Answer::OutcomeUnknown { .. }) {
+            return ReportAnswer::OutcomeUnknown;
         }
+        if let Answer::Report(answer) = answer { answer } else { ReportAnswer::Unavailable }
     }
 
     /// Work for a worker: its slots are offered to the owners by backlog.
@@ -127,17 +125,16 @@ impl<C: Clock> Surface<C> {
             let offered: Vec<_> = handles.iter().map(|h| Box::pin(h.offered())).collect();
             let answer = self.poll_round(&poll).await;
             let now = self.clock.boot_ms();
-            match answer {
-                PollAnswer::Work { assignments, stop } if assignments.is_empty() && stop.is_empty() && now < until => {}
-                answer => return answer,
+            let nothing = PollAnswer::Work { assignments: Vec::new(), stop: Vec::new() };
+            if answer != nothing || now >= until {
+                return answer;
             }
             let sleep = Box::pin(self.clock.sleep_until(until.min(now + POLL_ROUND_MS)));
             if offered.is_empty() {
                 sleep.await;
             } else {
-                match select(select_all(offered), sleep).await {
-                    Either::Left(_) | Either::Right(_) => {}
-                }
+                // Either way the backlogs are looked at again.
+                select(select_all(offered), sleep).await;
             }
         }
     }
@@ -155,13 +152,15 @@ impl<C: Clock> Surface<C> {
             if free == 0 {
                 break;
             }
-            match owner.ask(Command::Poll(Poll { free_slots: free, wait_ms: 0, ..poll.clone() })).await {
-                Answer::Poll(PollAnswer::Work { assignments: more, stop: over }) => {
+            let ask = Command::Poll(Poll { free_slots: free, wait_ms: 0, ..poll.clone() });
+            let Answer::Poll(answer) = owner.ask(ask).await else { continue };
+            match answer {
+                PollAnswer::Work { assignments: more, stop: over } => {
                     assignments.extend(more);
                     stop.extend(over);
                 }
-                Answer::Poll(PollAnswer::Superseded) => return PollAnswer::Superseded,
-                _ => {}
+                PollAnswer::Superseded => return PollAnswer::Superseded,
+                PollAnswer::Unavailable => {}
             }
         }
         PollAnswer::Work { assignments, stop }
@@ -172,10 +171,11 @@ impl<C: Clock> Surface<C> {
         loop {
             let owner = self.owners.read().get(&partition).cloned();
             if let Some(owner) = owner {
-                match owner.ask(command.clone()).await {
-                    // Nothing was written, and a new owner may come.
-                    Answer::Unavailable(Why::NotOwner | Why::Draining) if self.clock.boot_ms() < until => {}
-                    answer => return answer,
+                let answer = owner.ask(command.clone()).await;
+                // Nothing was written, and a new owner may come.
+                let away = matches!(answer, Answer::Unavailable(Why::NotOwner | Why::Draining));
+                if !away || self.clock.boot_ms() >= until {
+                    return answer;
                 }
             } else if self.clock.boot_ms() >= until {
                 return Answer::Unavailable(Why::NotOwner);

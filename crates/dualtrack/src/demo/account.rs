@@ -123,6 +123,7 @@ impl Account {
         )
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "counts a few kinds for a table; judges nothing")]
     fn note(&mut self, record: &Record, verdict: &Verdict) {
         let event = &record.event;
         let rejected = verdict.rejected();
@@ -157,12 +158,14 @@ impl Account {
             Body::TaskCompleted(_) => task.state = TaskState::Success,
             Body::TaskFailedPermanently(_) => task.state = TaskState::FailedPermanently,
             Body::TaskCancelled(_) => task.state = TaskState::Cancelled,
+            // The last state of tasks that are still open comes from the fold.
             _ => {}
         }
     }
 }
 
 // One line a person understands; numbers that matter for fencing are in it.
+#[expect(clippy::wildcard_enum_match_arm, reason = "a kind without a text of its own is shown by its name")]
 fn describe(event: &task_events::Event) -> String {
     let e = event.exec_epoch;
     let what = match &event.body {

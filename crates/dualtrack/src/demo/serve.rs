@@ -219,14 +219,15 @@ async fn create(surface: &Surface<SystemClock>, name: &str, bytes: &[u8]) -> any
             payload: None,
         };
         let placement = Placement { key_hash: Some(key_hash), ..Placement::default() };
-        match surface.create(task, placement).await {
-            Answer::Created { task_id, .. } | Answer::Duplicate { task_id } => return Ok(task_id),
-            // Unknown or not now: the same key makes asking again safe.
-            Answer::OutcomeUnknown { .. } | Answer::Unavailable(_) => {
-                SystemClock.sleep_until(SystemClock.boot_ms() + 50).await;
-            }
-            other => bail!("task for {name} was refused: {other:?}"),
+        let answer = surface.create(task, placement).await;
+        if let Answer::Created { task_id, .. } | Answer::Duplicate { task_id } = answer {
+            return Ok(task_id);
         }
+        if !matches!(answer, Answer::OutcomeUnknown { .. } | Answer::Unavailable(_)) {
+            bail!("task for {name} was refused: {answer:?}");
+        }
+        // Unknown or not now: the same key makes asking again safe.
+        SystemClock.sleep_until(SystemClock.boot_ms() + 50).await;
     }
 }
 
@@ -235,10 +236,8 @@ async fn wait_for_all(surface: &Surface<SystemClock>, ids: &[TaskId], bar: &Prog
     while !open.is_empty() {
         let mut still = Vec::new();
         for id in open {
-            let closed = match surface.about(id, Command::Get { task: id }).await {
-                Answer::Task(seen) => seen.row.core.state.is_terminal(),
-                _ => false,
-            };
+            let answer = surface.about(id, Command::Get { task: id }).await;
+            let closed = matches!(&answer, Answer::Task(seen) if seen.row.core.state.is_terminal());
             if !closed {
                 still.push(id);
             }
