@@ -17,7 +17,8 @@ use hashbrown::{HashMap, HashSet};
 use task_core::invariants::{self, Before, Violation};
 use task_core::{Change, ControlChange, CoreState, LastRecord, PartitionState, Reason, Record, Row, Rules, Verdict};
 use task_events::{
-    Event, Incarnation, KindClass, Malformed, Offset, PartitionId, RecordKey, RecordParts, Sha256Hash, TaskId, decode,
+    Event, Incarnation, KindClass, Malformed, Offset, PartitionEpoch, PartitionId, RecordKey, RecordParts, Sha256Hash,
+    TaskId, decode,
 };
 
 use crate::exec::ProcId;
@@ -107,6 +108,12 @@ pub struct Audit {
     pub(crate) facts: answers::Facts,
     pub(crate) told: content::Told,
     expected: Option<Reason>,
+    /// Epochs that each process had and has read.
+    read: Map<(ProcId, PartitionId), (PartitionEpoch, PartitionEpoch)>,
+    /// Records by their bytes, with the epoch their writer had read.
+    sent: Map<u64, PartitionEpoch>,
+    /// A task that just used up its retries.
+    pub spent: Option<TaskId>,
     /// Longest that an answer from memory may be behind, µs.
     pub stale_us: u64,
     /// Tolerance of timers against the broker's clock, ms.
@@ -143,6 +150,9 @@ impl Audit {
             facts: answers::Facts::default(),
             told: content::Told::default(),
             expected: None,
+            read: Map::default(),
+            sent: Map::default(),
+            spent: None,
             stale_us: 0,
             early_ms: 0,
             coordinators: 1,
@@ -162,9 +172,38 @@ impl Audit {
         self.expected = reason;
     }
 
-    /// A process appends.
-    pub fn appended(&mut self, now: u64, _proc: ProcId, _partition: PartitionId, _batch: &[OutRecord]) {
+    /// A process appends. Nothing is ever sent again (design.md §4.5).
+    pub fn appended(&mut self, now: u64, proc: ProcId, partition: PartitionId, batch: &[OutRecord]) {
         self.now = now;
+        // What it decided while it took in the very records that hold the claim is already on its way.
+        let knew = self.read.get(&(proc, partition)).map_or(PartitionEpoch(0), |(before, _)| *before);
+        for record in batch {
+            let print = fingerprint(&record.value);
+            if self.sent.insert(print, knew).is_some() {
+                let what = format!("process {proc} sent a record of partition {partition} again");
+                self.find(0, what, None, None);
+            }
+        }
+    }
+
+    // An owner that has read another's claim writes nothing more in its own epoch (§4.1), and no
+    // owner mints an id that is not above the highest (§3).
+    fn duties(&mut self, raw: &RawRecord, event: &Event, judged: Judged) {
+        let Judged::Rejected(reason) = judged else { return };
+        if event.producer.instance == "rogue" {
+            return;
+        }
+        let at = Some((raw.partition, raw.offset));
+        if reason == Reason::IdOrder {
+            self.find(2, "an owner minted an id that is not above the highest".to_owned(), event.task_id, at);
+        }
+        if reason == Reason::StaleEpoch {
+            let knew = raw.value.as_deref().and_then(|v| self.sent.get(&fingerprint(v)).copied());
+            if knew.is_some_and(|knew| event.partition_epoch.is_some_and(|epoch| epoch < knew)) {
+                let what = format!("{} was written although its owner had read a later claim", event.kind);
+                self.find(5, what, event.task_id, at);
+            }
+        }
     }
 
     /// A record landed.
@@ -184,7 +223,9 @@ impl Audit {
             Ok(event) => {
                 let key = RecordKey::parse(raw.key.as_deref());
                 let record = Record { offset: raw.offset, broker_ms: raw.broker_ms, key, event };
-                self.judge(p, &record)
+                let judged = self.judge(p, &record);
+                self.duties(raw, &record.event, judged);
+                judged
             }
         };
         let part = &mut self.parts[p];
@@ -252,7 +293,9 @@ impl Audit {
     }
 
     /// A reader shows what it folded: it must be what everybody folds (invariant 19).
-    pub fn shown(&mut self, who: &str, fold: &PartitionState) {
+    pub fn shown(&mut self, (proc, who): (ProcId, &str), fold: &PartitionState) {
+        let (before, newest) = self.read.entry((proc, fold.partition)).or_default();
+        (*before, *newest) = (*newest, fold.epoch);
         let part = &self.parts[usize::from(fold.partition.0)];
         let at = fold.next_offset;
         if part.hashes.get(at.0 as usize) != Some(&fold.hash()) {
@@ -275,9 +318,9 @@ impl Audit {
 
     /// Hash over all verdicts and states: two runs of one seed give the same.
     pub fn fingerprint(&self) -> u128 {
-        self.parts.iter().fold(0, |sum, p| {
-            p.hashes.iter().fold(sum, |sum: u128, hash| sum.rotate_left(7).wrapping_add(*hash))
-        })
+        self.parts
+            .iter()
+            .fold(0, |sum, p| p.hashes.iter().fold(sum, |sum: u128, hash| sum.rotate_left(7).wrapping_add(*hash)))
     }
 }
 
@@ -336,4 +379,9 @@ fn owes_of_birth(event: &Event, id: TaskId) -> Owes {
         task_events::Body::TaskCreated(b) => b.key_hash.map_or(Owes::Row(id), |key| Owes::RowAndKey(id, key)),
         _ => Owes::Row(id),
     }
+}
+
+fn fingerprint(bytes: &[u8]) -> u64 {
+    use std::hash::BuildHasher as _;
+    FixedState::default().hash_one(bytes)
 }

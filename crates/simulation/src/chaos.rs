@@ -43,6 +43,7 @@ impl World {
         };
         let Some(fault) = fault else { return };
         self.hub.lock().tally.add(fault);
+        self.note(fault.as_str().to_owned());
         match fault {
             Fault::Crash => self.crash(),
             Fault::Freeze => self.freeze(),
@@ -64,7 +65,8 @@ impl World {
                 let mut s = self.hub.lock();
                 let names = s.groups.names();
                 // Mostly of the group where it hurts.
-                let name = if s.rng.chance(700_000) { Some("coordinator".to_owned()) } else { s.rng.pick(&names).cloned() };
+                let name =
+                    if s.rng.chance(700_000) { Some("coordinator".to_owned()) } else { s.rng.pick(&names).cloned() };
                 let Some(name) = name else { return };
                 if fault == Fault::Rebalance {
                     return s.rebalance(&name, true);
@@ -100,6 +102,10 @@ impl World {
         }
     }
 
+    fn note(&mut self, what: String) {
+        self.events.push((self.time.us(), what));
+    }
+
     fn any_worker(&mut self) -> usize {
         self.hub.lock().rng.below(self.workers.len() as u64) as usize
     }
@@ -116,6 +122,7 @@ impl World {
 
     fn crash(&mut self) {
         let id = self.victim();
+        self.note(format!("process {id} is killed"));
         self.exec.crash(id);
         let mut s = self.hub.lock();
         let state = &mut s.procs[id];
@@ -124,17 +131,26 @@ impl World {
         }
         (state.up, state.frozen_until) = (false, 0);
         s.silence(id);
+        // Misfortunes come together: a worker that stands still while its owner changes.
+        if s.faults.on(Fault::WorkerFreeze) && s.rng.chance(300_000) {
+            let until = s.now() + s.rng.between(1_500_000, 4_000_000);
+            let w = s.rng.below(self.workers.len() as u64) as usize;
+            self.workers[w].frozen_until = until;
+            s.tally.add(Fault::WorkerFreeze);
+        }
         let at = s.now() + s.rng.between(50_000, 5_000_000);
         s.at(at, Ev::Act(Act::Start(id)));
     }
 
     fn freeze(&mut self) {
         let id = self.victim();
+        self.note(format!("process {id} is frozen"));
         let mut s = self.hub.lock();
         if !s.procs[id].up || s.procs[id].frozen_until > 0 {
             return;
         }
-        let span = if s.rng.chance(400_000) { s.rng.between(20_000, 900_000) } else { s.rng.between(900_000, 30_000_000) };
+        let span =
+            if s.rng.chance(400_000) { s.rng.between(20_000, 900_000) } else { s.rng.between(900_000, 30_000_000) };
         let until = s.now() + span;
         s.procs[id].frozen_until = until;
         s.at(until, Ev::Act(Act::Thaw(id)));
@@ -172,6 +188,7 @@ impl World {
     /// The last fault is over: everything runs again, and what is open must end.
     pub(crate) fn heal(&mut self) {
         self.healed = true;
+        self.note("everything is healed".to_owned());
         let quiet = self.quiet();
         let mut s = self.hub.lock();
         s.faults = quiet;

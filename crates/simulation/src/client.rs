@@ -92,10 +92,8 @@ impl Clients {
         let now = EPOCH_MS + (s.now() / 1_000) as i64;
         let keyed = s.rng.chance(350_000);
         let n = self.next;
-        let key = keyed.then(|| Key {
-            key_hash: Sha256Hash::of(&n.to_be_bytes()),
-            request_hash: Sha256Hash::of(&[1, n as u8]),
-        });
+        let key = keyed
+            .then(|| Key { key_hash: Sha256Hash::of(&n.to_be_bytes()), request_hash: Sha256Hash::of(&[1, n as u8]) });
         let created = TaskCreated {
             task_type: "t".into(),
             queue: if s.rng.chance(700_000) { "qa".into() } else { "qb".into() },
@@ -252,12 +250,8 @@ impl Clients {
 
     /// Asks again about everything whose outcome is unknown: a create with its key, or the task.
     pub fn resolve(&mut self, s: &mut Shared) {
-        let open: Vec<OpId> = self
-            .ops
-            .iter()
-            .filter(|(_, l)| l.outcome == Outcome::Unknown && !l.resolved)
-            .map(|(op, _)| *op)
-            .collect();
+        let open: Vec<OpId> =
+            self.ops.iter().filter(|(_, l)| l.outcome == Outcome::Unknown && !l.resolved).map(|(op, _)| *op).collect();
         for op in open {
             let Some(line) = self.ops.get_mut(&op) else { continue };
             line.resolved = true;

@@ -9,6 +9,7 @@ use service_kit::{Metrics, Shutdown};
 use task_events::{PartitionId, TaskId};
 
 use crate::clock::SimClock;
+use crate::exec::ProcId;
 use crate::hub::Hub;
 use crate::plan::Plan;
 use crate::ports::lock::SimLock;
@@ -24,7 +25,7 @@ pub async fn coordinator(
     (ports, surface): (SimPorts, Surface<SimClock>),
     (identity, random): (Identity, Seeded),
     (plan, metrics): (Arc<Plan>, Metrics),
-    hub: Hub,
+    (proc, hub): (ProcId, Hub),
 ) {
     let (watcher, who) = (hub.clone(), identity.instance.clone());
     let name = who.clone();
@@ -36,7 +37,7 @@ pub async fn coordinator(
         identity,
         entropy: random,
         metrics,
-        freeze: Freeze::watched(move |fold| watcher.lock().audit.shown(&name, fold)),
+        freeze: Freeze::watched(move |fold| watcher.lock().audit.shown((proc, &name), fold)),
         surface,
     };
     let ended = service.run(Shutdown::default()).await;

@@ -73,13 +73,8 @@ impl Executor {
             p.slots.push(None);
             (p.slots.len() - 1) as u32
         });
-        let flag = Arc::new(Flag {
-            queue: self.queue.clone(),
-            proc,
-            slot,
-            life: self.lives,
-            queued: AtomicBool::new(false),
-        });
+        let flag =
+            Arc::new(Flag { queue: self.queue.clone(), proc, slot, life: self.lives, queued: AtomicBool::new(false) });
         let waker = Waker::from(flag.clone());
         p.slots[slot as usize] = Some(Slot { task: Some(Box::pin(task)), flag: flag.clone(), waker });
         flag.wake_by_ref();

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use task_core::decide::{self, Draft, NewTask, Stamp};
 use task_core::{Closed, CoreState, Reason, Row};
 use task_events::{
-    Body, EventId, EventSequence, ExecEpoch, Incarnation, Offset, OwnerSeq, OwnershipRenewed, PartitionId, Producer,
-    RecordKey, ReplayFrom, RuleVersion, RulesActivated, RunNo, Service, TaskCancelRequested, TaskCancelled, TaskId,
-    TaskReplayRequested, TaskRetried, TaskRetryApproved, TaskStarted, TaskState, encode, writer_of,
+    Body, EventId, EventSequence, ExecEpoch, ExecutionId, Incarnation, Offset, OwnerSeq, OwnershipRenewed, PartitionId,
+    Producer, RecordKey, ReplayFrom, RuleVersion, RulesActivated, RunNo, Service, TaskCancelRequested, TaskCancelled,
+    TaskId, TaskReplayRequested, TaskRetried, TaskRetryApproved, TaskStarted, TaskState, encode, writer_of,
 };
 
 use crate::hub::Shared;
@@ -24,11 +24,18 @@ impl Shared {
             return self.malformed(p);
         }
         let reason = Reason::ALL[self.rng.below(Reason::ALL.len() as u64) as usize];
+        self.rogue_of(p, reason);
+    }
+
+    /// Lands a record that must be rejected for this reason, if the moment offers one.
+    pub fn rogue_of(&mut self, p: PartitionId, reason: Reason) {
         let Some((draft, key)) = self.forbidden(p, reason) else { return };
         let part = &self.audit.parts[usize::from(p.0)];
-        let owners = writer_of(draft.body.kind()) == Service::Coordinator;
+        let service = writer_of(draft.body.kind());
+        let owners = service == Service::Coordinator;
         let stale = u32::from(reason == Reason::StaleEpoch);
-        let seq = if reason == Reason::StaleOwnerSeq { part.fold.owner_seq } else { OwnerSeq(part.fold.owner_seq.0 + 1_000) };
+        let seq =
+            if reason == Reason::StaleOwnerSeq { part.fold.owner_seq } else { OwnerSeq(part.fold.owner_seq.0 + 1_000) };
         let mut id = [0; 16];
         id[..8].copy_from_slice(&self.rng.next_u64().to_be_bytes());
         let event = draft.stamped(Stamp {
@@ -37,11 +44,7 @@ impl Shared {
             owner_seq: owners.then_some(seq),
             event_time: 0,
             causation_id: None,
-            producer: Producer {
-                service: writer_of(Body::OwnershipRenewed(OwnershipRenewed {}).kind()),
-                instance: "rogue".into(),
-                incarnation: Incarnation(1),
-            },
+            producer: Producer { service, instance: "rogue".into(), incarnation: Incarnation(1) },
             rule_version: RuleVersion(1),
         });
         let Ok(encoded) = encode(&event, p) else { return };
@@ -125,13 +128,17 @@ impl Shared {
             }
             Reason::WrongAttempt => {
                 let (core, _) = open?;
+                // Either the token is wrong or the identity.
+                let token = core.exec_epoch.0 == 0 || self.rng.chance(500_000);
+                let (off, execution_id) =
+                    if token { (5, core.execution_id) } else { (0, ExecutionId::new(core.id, ExecEpoch(99))) };
                 let body = Body::TaskStarted(TaskStarted {
-                    execution_id: core.execution_id,
+                    execution_id,
                     worker_id: "rogue".into(),
                     start_time: 0,
                     memory_usage_percent: 0,
                 });
-                (draft(core.id, core.version.0 + 1, core.run_no.0, core.exec_epoch.0 + 5, body), None)
+                (draft(core.id, core.version.0 + 1, core.run_no.0, core.exec_epoch.0 + off, body), None)
             }
             Reason::NotAllowed => {
                 let (core, _) = self.open_task(p, |c| c.state != TaskState::ReplayPlanned)?;

@@ -52,9 +52,7 @@ impl Entropy for Seeded {
 impl Verdicts {
     fn loader(&self) -> Loader {
         let rules = self.rules;
-        Arc::new(move |partition| {
-            Box::pin(std::future::ready(Ok(PartitionState::with_rules(partition, true, rules))))
-        })
+        Arc::new(move |partition| Box::pin(std::future::ready(Ok(PartitionState::with_rules(partition, true, rules)))))
     }
 
     /// Runs the engine until the process is killed.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use coordinator::owner::{Answer, Command};
 use service_kit::Clock as _;
-use task_events::{ErrorCategory, ExecEpoch, ExecutionId, Incarnation, PartitionId, Sha256Hash, StepDone, TaskId, Text};
+use task_events::{
+    ErrorCategory, ExecEpoch, ExecutionId, Incarnation, PartitionId, Sha256Hash, StepDone, TaskId, Text,
+};
 use worker_protocol::Assignment;
 use worker_sdk::machine::{Config, HandlerEnd, Input, Machine, Now, OutboxEntry, Output, RequestId, Stop};
 

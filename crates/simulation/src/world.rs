@@ -90,6 +90,8 @@ pub struct World {
     pub(crate) workers: Vec<Worker>,
     pub(crate) clients: Clients,
     pub(crate) healed: bool,
+    /// Faults that came by time.
+    pub(crate) events: Vec<(u64, String)>,
 }
 
 /// Runs a plan to its end.
@@ -159,6 +161,7 @@ impl World {
             workers,
             clients: Clients::default(),
             healed: false,
+            events: Vec::new(),
         };
         world.set_up();
         world
@@ -383,7 +386,7 @@ impl World {
                 let seeded = Seeded(Rng::new(random));
                 let settings = (self.plan.clone(), process.metrics.clone());
                 let hub = self.hub.clone();
-                self.exec.spawn(id, edge::coordinator((ports, surface), (identity, seeded), settings, hub));
+                self.exec.spawn(id, edge::coordinator((ports, surface), (identity, seeded), settings, (id, hub)));
             }
             Role::Engine | Role::Replayer => {
                 let service = Verdicts {
@@ -420,12 +423,23 @@ impl World {
     /// Every record with its verdict, in the order of offsets, partition by partition.
     pub fn trace(&self) -> Vec<String> {
         let s = self.hub.lock();
-        let mut out = Vec::new();
+        let mut out: Vec<_> = self.events.iter().map(|(at, what)| format!("{}ms {what}", at / 1_000)).collect();
+        for info in s.groups.infos() {
+            out.push(format!("{info:?}"));
+        }
+        for process in &self.procs {
+            out.push(format!("{} owns {:?}", process.name, process.surface.owned()));
+        }
         for (log, part) in s.topic.partitions.iter().zip(&s.audit.parts) {
             for raw in log {
                 let judged = part.judged.get(raw.offset.0 as usize).copied();
                 let words = crate::history::words(raw, judged);
-                out.push(format!("{} @{} {}ms {words}", raw.partition, raw.offset, raw.broker_ms - crate::clock::EPOCH_MS));
+                out.push(format!(
+                    "{} @{} {}ms {words}",
+                    raw.partition,
+                    raw.offset,
+                    raw.broker_ms - crate::clock::EPOCH_MS
+                ));
             }
         }
         out

@@ -148,7 +148,12 @@ impl Audit {
         match answer {
             Answer::Created { task_id, .. } => {
                 if self.facts.done.get(&op).is_none_or(|(id, _)| id != task_id) {
-                    self.find(18, format!("{op} got 201 for task {task_id}, which is not in the log as accepted"), Some(*task_id), None);
+                    self.find(
+                        18,
+                        format!("{op} got 201 for task {task_id}, which is not in the log as accepted"),
+                        Some(*task_id),
+                        None,
+                    );
                 }
             }
             Answer::Duplicate { task_id } | Answer::KeyConflict { task_id } => {
@@ -157,7 +162,12 @@ impl Audit {
                 let same = first.is_some_and(|f| f.request.is_none() || f.request == key.map(|k| k.request_hash));
                 let wanted = matches!(answer, Answer::Duplicate { .. });
                 if first.is_none_or(|f| f.task != *task_id) || same != wanted {
-                    self.find(18, format!("{op} got {answer:?}, the first task of its key is {first:?}"), Some(*task_id), None);
+                    self.find(
+                        18,
+                        format!("{op} got {answer:?}, the first task of its key is {first:?}"),
+                        Some(*task_id),
+                        None,
+                    );
                 }
                 // Asked once, and it may itself be the first.
             }
@@ -178,7 +188,12 @@ impl Audit {
                 let run = self.task(task).map_or(0, |(core, _)| core.run_no.0);
                 // Of this run, or of the one before if the owner was a moment behind.
                 if !(run.saturating_sub(1)..=run).any(|r| self.facts.cancelled.contains(&(task, r))) {
-                    self.find(18, format!("cancel of task {task} was accepted and is not in the log"), Some(task), None);
+                    self.find(
+                        18,
+                        format!("cancel of task {task} was accepted and is not in the log"),
+                        Some(task),
+                        None,
+                    );
                 }
             }
             Answer::OutcomeUnknown { .. } => {}
@@ -197,7 +212,12 @@ impl Audit {
         match answer {
             Answer::Replayed { .. } | Answer::Reviewed => {
                 if self.facts.done.get(&op).is_none_or(|(id, _)| *id != task) {
-                    self.find(18, format!("{op} of task {task} got {answer:?} and is not in the log as accepted"), Some(task), None);
+                    self.find(
+                        18,
+                        format!("{op} of task {task} got {answer:?} and is not in the log as accepted"),
+                        Some(task),
+                        None,
+                    );
                 }
             }
             Answer::OutcomeUnknown { .. } => {}
@@ -211,7 +231,12 @@ impl Audit {
     // Nothing of this request is in the log or ever will be.
     fn never(&mut self, op: OpId, answer: &Answer) {
         if let Some((id, _)) = self.facts.done.get(&op).copied() {
-            self.find(18, format!("{op} was answered {answer:?} although task {id} has it as accepted"), Some(id), None);
+            self.find(
+                18,
+                format!("{op} was answered {answer:?} although task {id} has it as accepted"),
+                Some(id),
+                None,
+            );
         }
         let name = match answer {
             Answer::Unavailable(_) => "unavailable",
@@ -225,7 +250,8 @@ impl Audit {
 
     fn was_closed(&mut self, task: TaskId, state: TaskState, run: RunNo) {
         let part = &self.parts[usize::from(task.partition().0)];
-        let seen = part.rows.get(&task).is_some_and(|rows| rows.iter().any(|r| (r.core.state, r.core.run_no) == (state, run)));
+        let seen =
+            part.rows.get(&task).is_some_and(|rows| rows.iter().any(|r| (r.core.state, r.core.run_no) == (state, run)));
         if !seen {
             self.find(18, format!("task {task} was said to be {state} in run {run}, and never was"), Some(task), None);
         }
@@ -261,10 +287,19 @@ impl Audit {
         if known.is_none_or(|k| k.core != seen.row.core) {
             self.find(16, format!("task {task} was shown in a state it never had"), Some(task), None);
         } else if newest.is_some_and(|n| n.clock_us > clock) {
-            let what = format!("task {task} was shown as of {} without its event at {:?}", seen.as_of, newest.map(|n| n.offset));
+            let what = format!(
+                "task {task} was shown as of {} without its event at {:?}",
+                seen.as_of,
+                newest.map(|n| n.offset)
+            );
             self.find(16, what, Some(task), None);
         } else if seen.as_of.0 < floor {
-            self.find(18, format!("task {task} was shown as of {}, the log had {floor} long ago", seen.as_of), Some(task), None);
+            self.find(
+                18,
+                format!("task {task} was shown as of {}, the log had {floor} long ago", seen.as_of),
+                Some(task),
+                None,
+            );
         }
     }
 
@@ -281,7 +316,12 @@ impl Audit {
                 };
                 let duplicate = *answer == ReportAnswer::Duplicate && step;
                 if !duplicate && !self.facts.reports.contains(&(execution, tag)) {
-                    self.find(18, format!("{tag:?} of {execution} was answered {answer:?} and is not in the log"), task, None);
+                    self.find(
+                        18,
+                        format!("{tag:?} of {execution} was answered {answer:?} and is not in the log"),
+                        task,
+                        None,
+                    );
                 }
             }
             ReportAnswer::Fenced => {

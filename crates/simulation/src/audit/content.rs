@@ -71,14 +71,23 @@ impl Audit {
             (Body::TaskTimedOut(b), Some(core), Some(row)) => {
                 let due = due_timeout(View { core: &core, row });
                 if !due.is_some_and(|(at, kind)| kind == b.timeout && at <= record.broker_ms + self.early_ms) {
-                    broken = Some((13, format!("task {id} timed out ({:?}) at {}, due {due:?}", b.timeout, record.broker_ms)));
+                    broken = Some((
+                        13,
+                        format!("task {id} timed out ({:?}) at {}, due {due:?}", b.timeout, record.broker_ms),
+                    ));
                 }
                 // Nobody can have run longer than since the assignment.
                 let earliest = row.assigned_at.map(|a| a + row.created.timeouts.start_to_close_ms as i64);
                 if b.timeout == task_events::TimeoutKind::StartToClose
                     && earliest.is_some_and(|at| record.broker_ms + self.early_ms < at)
                 {
-                    broken = Some((13, format!("task {id} ran out of its time at {}, assigned {:?}", record.broker_ms, row.assigned_at)));
+                    broken = Some((
+                        13,
+                        format!(
+                            "task {id} ran out of its time at {}, assigned {:?}",
+                            record.broker_ms, row.assigned_at
+                        ),
+                    ));
                 }
             }
             (Body::TaskOverdue(_), Some(core), Some(row)) if row.is_overdue_noted(core.state) => {
@@ -91,7 +100,10 @@ impl Audit {
                 let proofs = self.told.steps.get(&id).map_or(&[][..], Vec::as_slice);
                 for skip in &b.skip {
                     if !skip.evidence.iter().any(|e| proofs.contains(&(*e, skip.step.clone()))) {
-                        broken = Some((14, format!("task {id} skips {:?} by {:?}, which proves nothing", skip.step, skip.evidence)));
+                        broken = Some((
+                            14,
+                            format!("task {id} skips {:?} by {:?}, which proves nothing", skip.step, skip.evidence),
+                        ));
                     }
                 }
                 if b.based_on.iter().any(|e| *e > core.version) {
@@ -104,7 +116,10 @@ impl Audit {
                     broken = Some((10, format!("run {} of task {id} has two results", event.run_no)));
                 }
             }
-            (Body::TaskFailed(b), ..) => self.prove(id, seq, &b.steps_done),
+            (Body::TaskFailed(b), Some(core), _) => {
+                self.prove(id, seq, &b.steps_done);
+                self.spent = (core.retry_count >= core.max_retries && !core.cancel_requested).then_some(id);
+            }
             (Body::TaskStepCompleted(b), ..) => self.prove(id, seq, std::slice::from_ref(&b.done)),
             (Body::TaskReplayRequested(b), ..) => self.prove(id, seq, &b.carried.steps),
             (Body::RejectedReport(b), ..) => {
@@ -161,7 +176,10 @@ fn retry_law(b: &task_events::TaskRetryApproved, core: &task_core::CoreState, ro
     let lost = core.state == TaskState::Lost;
     let counts = (core.retry_count + u32::from(!lost), core.lost_count + u32::from(lost));
     if (b.retry_count, b.lost_count) != counts {
-        return Some((12, format!("retry of task {} counts {:?}, the fold {counts:?}", core.id, (b.retry_count, b.lost_count))));
+        return Some((
+            12,
+            format!("retry of task {} counts {:?}, the fold {counts:?}", core.id, (b.retry_count, b.lost_count)),
+        ));
     }
     if b.policy_version == 0 || b.backoff_ms > crate::verdicts::CAP_MS {
         return Some((12, format!("retry of task {}: policy {}, backoff {}", core.id, b.policy_version, b.backoff_ms)));
@@ -171,7 +189,10 @@ fn retry_law(b: &task_events::TaskRetryApproved, core: &task_core::CoreState, ro
         return Some((12, format!("task {} is retried after {:?} {:?}", core.id, row.category, row.error_code)));
     }
     if lost && row.failed_step.is_some() && row.failed_step_idempotent == Some(false) {
-        return Some((12, format!("task {} is retried although the outcome of {:?} is unknown", core.id, row.failed_step)));
+        return Some((
+            12,
+            format!("task {} is retried although the outcome of {:?} is unknown", core.id, row.failed_step),
+        ));
     }
     None
 }

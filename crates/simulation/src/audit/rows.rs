@@ -16,7 +16,9 @@ impl Audit {
             rows.get(at)
         });
         match known {
-            None => self.find(16, format!("a row of task {id} at row clock {clock_us} that no record gave"), Some(id), None),
+            None => {
+                self.find(16, format!("a row of task {id} at row clock {clock_us} that no record gave"), Some(id), None)
+            }
             Some(known) if known.core != row.core || *known.row != *row.row => {
                 let what = format!(
                     "row of task {id} differs from the fold at offset {}: {:?} {:?}, written {:?} {:?}",
@@ -41,7 +43,8 @@ impl Audit {
     pub fn published(&mut self, name: &CheckpointName, tables: &Tables) {
         let part = &self.parts[usize::from(name.partition.0)];
         if part.hash_at(name.offset) != Some(name.state_hash) {
-            let what = format!("checkpoint at offset {} of partition {} has another state hash", name.offset, name.partition);
+            let what =
+                format!("checkpoint at offset {} of partition {} has another state hash", name.offset, name.partition);
             self.find(16, what, None, None);
         }
         self.rows_below("checkpointed", name.partition, name.offset, tables);

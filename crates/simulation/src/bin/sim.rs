@@ -71,7 +71,8 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         if let (Some(folder), true) = (&args.trace, report.finding.is_some()) {
             std::fs::create_dir_all(folder).expect("the folder can be made");
-            std::fs::write(folder.join(format!("{name}.trace")), world.trace().join("\n")).expect("the trace can be written");
+            std::fs::write(folder.join(format!("{name}.trace")), world.trace().join("\n"))
+                .expect("the trace can be written");
         }
     });
     bar.finish_and_clear();

@@ -27,6 +27,8 @@ struct Member {
     waker: Option<Waker>,
     /// The group counts on it.
     live: bool,
+    /// It hears nothing until then, true µs.
+    deaf_until: u64,
 }
 
 impl Member {
@@ -148,10 +150,25 @@ impl Shared {
         if !released {
             self.tally.add(Fault::RevokeLate);
             let delay = if self.faults.on(Fault::RevokeLate) { self.rng.below(3_000_000) } else { 0 };
-            let (at, name) = (self.now() + delay, name.to_owned());
-            self.later(at, move |s| s.tell(&name, holder, MembershipEvent::Lost(vec![PartitionId(p as u16)])));
+            // First in its queue, however late it reads it: what it is given next comes after.
+            self.tell(name, holder, MembershipEvent::Lost(vec![PartitionId(p as u16)]));
+            self.deafen(name, holder, delay);
         }
         self.rebalance(name, false);
+    }
+
+    fn deafen(&mut self, name: &str, id: MemberId, for_us: u64) {
+        let until = self.now() + for_us;
+        if let Some(member) = self.groups.groups.get_mut(name).and_then(|g| g.members.get_mut(&id)) {
+            member.deaf_until = until;
+        }
+        let name = name.to_owned();
+        self.later(until, move |s| {
+            let member = s.groups.groups.get_mut(&name).and_then(|g| g.members.get_mut(&id));
+            if let Some(waker) = member.and_then(|m| m.waker.take()) {
+                waker.wake();
+            }
+        });
     }
 
     fn tell(&mut self, name: &str, member: MemberId, event: MembershipEvent) {
@@ -232,7 +249,7 @@ impl SimMember {
         s.groups.next += 1;
         let id = s.groups.next;
         let group = spec.group.clone();
-        let member = Member { proc, spec, events: VecDeque::new(), waker: None, live: true };
+        let member = Member { proc, spec, events: VecDeque::new(), waker: None, live: true, deaf_until: 0 };
         s.groups.groups.entry(group.clone()).or_default().members.insert(id, member);
         s.rebalance(&group, false);
         drop(s);
@@ -244,9 +261,11 @@ impl GroupMember for SimMember {
     fn next(&mut self) -> impl Future<Output = Result<MembershipEvent, LogError>> + Send {
         poll_fn(|cx| {
             let mut s = self.hub.lock();
+            let now = s.now();
             let member = s.groups.groups.get_mut(&self.group).and_then(|g| g.members.get_mut(&self.id));
             let Some(member) = member else { return Poll::Ready(Err(LogError::NotMember(self.group.clone()))) };
-            match member.events.pop_front() {
+            let event = if now < member.deaf_until { None } else { member.events.pop_front() };
+            match event {
                 Some(event) => Poll::Ready(Ok(event)),
                 None => {
                     member.waker = Some(cx.waker().clone());

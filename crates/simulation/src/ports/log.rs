@@ -6,10 +6,9 @@ use std::future::{Future, poll_fn};
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
-use event_log::{
-    AppendOutcome, EventLog, LogError, MemberInfo, MemberSpec, OffsetRange, OutRecord, RawRecord, Tail,
-};
+use event_log::{AppendOutcome, EventLog, LogError, MemberInfo, MemberSpec, OffsetRange, OutRecord, RawRecord, Tail};
 use futures::channel::oneshot;
+use task_core::Reason;
 use task_events::{Offset, PartitionId};
 
 use crate::clock::EPOCH_MS;
@@ -53,7 +52,13 @@ impl Topic {
 
 impl Shared {
     /// A record lands in the log, and the auditor judges it.
-    pub fn land(&mut self, partition: PartitionId, key: Option<Bytes>, headers: Vec<(String, Bytes)>, value: Option<Bytes>) {
+    pub fn land(
+        &mut self,
+        partition: PartitionId,
+        key: Option<Bytes>,
+        headers: Vec<(String, Bytes)>,
+        value: Option<Bytes>,
+    ) {
         let p = usize::from(partition.0);
         let raw = RawRecord {
             partition,
@@ -66,6 +71,10 @@ impl Shared {
         let now = self.now();
         self.audit.landed(now, &raw);
         self.topic.partitions[p].push(raw);
+        let spent = self.audit.spent.take();
+        if spent.is_some() && self.faults.on(Fault::Rogue) && self.rng.chance(100_000) {
+            self.rogue_of(partition, Reason::RetriesExhausted);
+        }
         let slow = self.strikes(Fault::SlowRead);
         let mut due = Vec::new();
         for (id, tail) in &mut self.topic.tails {
@@ -115,7 +124,12 @@ impl Shared {
         });
     }
 
-    fn append(&mut self, proc: ProcId, partition: PartitionId, batch: Vec<OutRecord>) -> oneshot::Receiver<AppendOutcome> {
+    fn append(
+        &mut self,
+        proc: ProcId,
+        partition: PartitionId,
+        batch: Vec<OutRecord>,
+    ) -> oneshot::Receiver<AppendOutcome> {
         let (answer, receiver) = oneshot::channel();
         let now = self.now();
         self.audit.appended(now, proc, partition, &batch);

@@ -8,9 +8,7 @@ use bytes::Bytes;
 use foldhash::fast::FixedState;
 use futures::channel::oneshot;
 use hashbrown::HashMap;
-use snapshot_store::{
-    CheckpointName, KeyRow, PayloadItem, RowKind, RowWrite, SnapshotRow, SnapshotStore, StoreError,
-};
+use snapshot_store::{CheckpointName, KeyRow, PayloadItem, RowKind, RowWrite, SnapshotRow, SnapshotStore, StoreError};
 use task_events::{Offset, PartitionId, Sha256Hash, TaskId};
 
 use crate::faults::Fault;
