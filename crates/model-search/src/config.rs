@@ -69,6 +69,8 @@ pub struct Config {
     pub twisted: bool,
     /// Duties writers keep.
     pub duties: Duties,
+    /// A law that may be broken: what else breaks once it is?
+    pub forgive: Option<&'static str>,
 }
 
 impl Config {
@@ -90,6 +92,7 @@ impl Config {
             depth: None,
             twisted: false,
             duties,
+            forgive: None,
         }
     }
 

@@ -128,7 +128,70 @@ pub fn probes() -> Vec<Config> {
     vec![Config::new("one wrong record", EVERYWHERE, &[(Rogue, 1)]).rogue_only().twisted()]
 }
 
-/// Searched by hand (`make search`).
+/// Searched by hand: `cargo test -p model-search --release --test standard_rules -- --ignored --nocapture`.
 pub fn bigger() -> Vec<Config> {
-    Vec::new()
+    vec![
+        Config::new("birth, two claims", &["claim"], &[(Create, 2), (Claim, 2), (Drop, 1), (Dup, 1)]),
+        Config::new(
+            "stale owners",
+            &[BORN],
+            &[(Claim, 2), (Freeze, 2), (Zombie, 2), (Fail, 1), (Complete, 1), (Lost, 1)],
+        ),
+        Config::new(
+            "rival claims and copies",
+            &[BORN, LIVE],
+            &[(Claim, 3), (Freeze, 1), (Zombie, 1), (Dup, 1), (Complete, 1)],
+        ),
+        Config::new("duplicates", &[BORN], &[(Dup, 3), (Fail, 1), (Complete, 1), (Step, 1), (Lost, 1)]),
+        Config::new(
+            "annotations",
+            &[BORN],
+            &[(Dup, 1), (Drop, 1), (Fail, 1), (Annotate, 1), (Overdue, 2), (Takeover, 1)],
+        ),
+        Config::new(
+            "late completion",
+            &[BORN],
+            &[(Fail, 1), (Complete, 2), (Lost, 2), (Claim, 1), (Freeze, 1), (Zombie, 1)],
+        ),
+        Config::new(
+            "timeouts",
+            &[BORN],
+            &[(Timeout, 3), (Complete, 1), (Release, 2), (Overdue, 1), (Dup, 1), (Claim, 1)],
+        ),
+        Config::new(
+            "cancel",
+            &[BORN],
+            &[(Cancel, 1), (Fail, 1), (Lost, 1), (Timeout, 1), (Claim, 1), (Freeze, 1), (Zombie, 1)],
+        ),
+        Config::new(
+            "lagging engine",
+            &[BORN, LOST],
+            &[(Freeze, 2), (Zombie, 2), (Fail, 1), (Fatal, 1), (Takeover, 2), (Complete, 1), (Dup, 1)],
+        ),
+        Config::new("replays", &[DONE], &[(Replay, 3), (Freeze, 1), (Zombie, 1), (Complete, 2), (Claim, 1), (Dup, 1)]),
+        Config::new(
+            "replay, review, cancel",
+            &[DONE],
+            &[(Replay, 2), (Review, 2), (Complete, 1), (Dup, 1), (Cancel, 1), (Claim, 1)],
+        ),
+        Config::new(
+            "answers",
+            &[BORN],
+            &[(Fence, 2), (Claim, 1), (Freeze, 1), (Zombie, 2), (Lost, 1), (Complete, 1), (Fail, 1)],
+        ),
+        Config::new(
+            "keys",
+            &["claim"],
+            &[(Create, 3), (Claim, 2), (Dup, 1), (Drop, 1), (Complete, 2), (Freeze, 1), (Zombie, 1)],
+        )
+        .keyed(),
+        Config::new(
+            "two tasks",
+            &["claim"],
+            &[(Create, 2), (Cancel, 1), (Complete, 2), (Fail, 1), (Drop, 1), (Claim, 1)],
+        ),
+        Config::new("anyone", &["claim"], &[(Rogue, 10)]).rogue_only(),
+        Config::new("anyone, anything wrong", EVERYWHERE, &[(Rogue, 4)]).rogue_only().twisted(),
+        Config::new("anyone beside", EVERYWHERE, &[(Rogue, 2), (Complete, 1), (Replay, 1), (Claim, 1)]),
+    ]
 }

@@ -1,5 +1,6 @@
 //! What honest writers write: the production deciders on the state they have, stamped as the
 //! services stamp it.
+#![expect(clippy::wildcard_enum_match_arm, reason = "a command has one file that decides it; the rest is the state's")]
 
 use std::sync::Arc;
 

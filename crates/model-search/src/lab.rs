@@ -4,9 +4,9 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 use task_core::{Closed, Reason, Record, Rules};
-use task_events::{Kind, PartitionEpoch, Service, TaskId, writer_of};
 
 use crate::audit::Audit;
+use crate::brief::Brief;
 use crate::fold::{Bench, Fold, Judged, Rows, plain, print_of};
 use crate::rec::Rec;
 
@@ -35,34 +35,6 @@ pub struct Landed {
     pub audit: u32,
     /// The law it breaks.
     pub broken: Option<String>,
-}
-
-/// What a writer remembers of a record it wrote.
-#[derive(Clone, Copy, Debug)]
-pub struct Brief {
-    /// Kind.
-    pub kind: Kind,
-    /// Service that writes the kind.
-    pub writer: Service,
-    /// Fence it was written under.
-    pub epoch: Option<PartitionEpoch>,
-    /// Its owner_seq.
-    pub owner_seq: u64,
-    /// Subject.
-    pub task: Option<TaskId>,
-}
-
-impl Brief {
-    fn of(record: &Record) -> Self {
-        let event = &record.event;
-        Self {
-            kind: event.kind,
-            writer: writer_of(event.kind),
-            epoch: event.partition_epoch,
-            owner_seq: event.owner_seq.map_or(0, |o| o.0),
-            task: event.task_id,
-        }
-    }
 }
 
 /// Gets to see each different (state, record) once.

@@ -1,4 +1,5 @@
 //! A record reaches the log: what it does to the state, to the auditor, to rows and answers.
+#![expect(clippy::wildcard_enum_match_arm, reason = "most kinds are answered nothing")]
 
 use task_events::{Body, Kind, ReportedStatus};
 

@@ -7,6 +7,7 @@
 //! depends on it.
 
 mod audit;
+mod brief;
 mod config;
 pub mod configs;
 pub mod docs;
@@ -28,7 +29,9 @@ mod search;
 mod subject;
 mod survey;
 pub mod table;
+mod task_audit;
 mod world;
+mod write;
 
 pub use audit::{Audit, TaskAudit};
 pub use config::{Config, Duties};

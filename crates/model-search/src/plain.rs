@@ -1,8 +1,10 @@
-//! Bodies the fold never looks into.
+//! Bodies the fold never looks into, and the closed state it hardly does.
 
+use bytes::Bytes;
 use task_events::*;
 
-use crate::subject::{NOW_MS, QUEUE};
+use crate::rec::{Carried, Rec, execution};
+use crate::subject::{self, NOW_MS, QUEUE};
 
 /// The attempt a body names, by its execution id: 0 = sixteen zero bytes, `None` = none named.
 pub fn named_attempt(body: &Body) -> Option<u32> {
@@ -111,4 +113,34 @@ pub fn plain_body(kind: Kind, by: u8) -> Body {
         | Kind::RejectedReport
         | Kind::TaskFailureAnalysis => Body::LogSealed(LogSealed { note: empty() }),
     }
+}
+
+/// The closed state a record carries; what is not judged is empty.
+pub fn closed_task(rec: &Rec) -> Box<ClosedTask> {
+    let c = rec.carried.unwrap_or(Carried { state: TaskState::Success, run: 0, seq: 0, e: 0, x: 0 });
+    Box::new(ClosedTask {
+        state: c.state,
+        run_no: RunNo(c.run),
+        event_sequence: EventSequence(c.seq),
+        exec_epoch: ExecEpoch(c.e),
+        execution_id: execution(rec.task, c.x),
+        created: Box::new(subject::created(rec.max, rec.keyed)),
+        created_at: NOW_MS,
+        steps: Vec::new(),
+        handler_version: None,
+        lease_left_ms: 0,
+        history: Bytes::new(),
+        worker_id: Text::default(),
+        assigned_at: None,
+        start_time: None,
+        end_time: None,
+        memory_usage_percent: 0,
+        retry_count: 0,
+        lost_count: 0,
+        result_data_hash: None,
+        error_code: None,
+        error_message: None,
+        category: None,
+        failed_step: None,
+    })
 }

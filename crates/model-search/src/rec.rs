@@ -1,11 +1,11 @@
 //! A record by its judged numbers alone: how histories are written down and how records nobody
 //! honest would write are built. Honest writers get theirs from the production deciders.
+#![expect(clippy::wildcard_enum_match_arm, reason = "only some bodies have judged fields")]
 
-use bytes::Bytes;
 use task_core::Record;
 use task_events::*;
 
-use crate::plain::{named_attempt, plain_body};
+use crate::plain::{closed_task, named_attempt, plain_body};
 use crate::subject::{self, NOW_MS, PARTITION, RULE_VERSION};
 
 /// The closed state a replay or review carries.
@@ -54,7 +54,8 @@ pub struct Rec {
     pub by: u8,
 }
 
-fn execution(task: Option<TaskId>, x: u32) -> ExecutionId {
+/// The execution id of an attempt; 0 = sixteen zero bytes.
+pub fn execution(task: Option<TaskId>, x: u32) -> ExecutionId {
     match (task, x) {
         (Some(id), 1..) => ExecutionId::new(id, ExecEpoch(x)),
         _ => ExecutionId::NONE,
@@ -137,35 +138,6 @@ impl Rec {
         self.max = c.created.max_retries;
     }
 
-    fn carried_task(&self) -> Box<ClosedTask> {
-        let c = self.carried.unwrap_or(Carried { state: TaskState::Success, run: 0, seq: 0, e: 0, x: 0 });
-        Box::new(ClosedTask {
-            state: c.state,
-            run_no: RunNo(c.run),
-            event_sequence: EventSequence(c.seq),
-            exec_epoch: ExecEpoch(c.e),
-            execution_id: execution(self.task, c.x),
-            created: Box::new(subject::created(self.max, self.keyed)),
-            created_at: NOW_MS,
-            steps: Vec::new(),
-            handler_version: None,
-            lease_left_ms: 0,
-            history: Bytes::new(),
-            worker_id: Text::default(),
-            assigned_at: None,
-            start_time: None,
-            end_time: None,
-            memory_usage_percent: 0,
-            retry_count: 0,
-            lost_count: 0,
-            result_data_hash: None,
-            error_code: None,
-            error_message: None,
-            category: None,
-            failed_step: None,
-        })
-    }
-
     // Bodies with the judged fields set and the rest empty.
     fn body(&self) -> Body {
         let empty = Text::default;
@@ -239,7 +211,7 @@ impl Rec {
                 reason: empty(),
             })),
             Kind::TaskReplayRequested => Body::TaskReplayRequested(Box::new(TaskReplayRequested {
-                carried: self.carried_task(),
+                carried: closed_task(self),
                 replay_from: ReplayFrom::Failure,
                 from_step: None,
                 actor: empty(),
@@ -247,7 +219,7 @@ impl Rec {
                 closed_at_offset: Offset(0),
             })),
             Kind::TaskReviewed => Body::TaskReviewed(Box::new(TaskReviewed {
-                carried: self.carried_task(),
+                carried: closed_task(self),
                 outcome: ReviewOutcome::Accepted,
                 actor: empty(),
                 note: empty(),

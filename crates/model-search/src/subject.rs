@@ -55,8 +55,8 @@ pub fn created(max_retries: u32, keyed: bool) -> TaskCreated {
         timeouts: Timeouts { start_to_close_ms: 1_000, schedule_to_start_ms: Some(1_000) },
         max_retries,
         trace_given: false,
-        key_hash: keyed.then(|| Sha256Hash([1; 32])),
-        request_hash: keyed.then(|| Sha256Hash([2; 32])),
+        key_hash: keyed.then_some(Sha256Hash([1; 32])),
+        request_hash: keyed.then_some(Sha256Hash([2; 32])),
     }
 }
 
