@@ -26,11 +26,11 @@ sim: setup ## simulate SEEDS=1..500 (any range)
 	cargo run --release -q -p simulation --bin sim -- --seeds $(SEEDS)
 
 search: setup ## the exhaustive search with its large budgets
-	MODEL_SEARCH=full cargo test --release -p model-search -- --nocapture
+	cargo run --release -q -p model-search --example bigger
 
 mutations: setup ## regenerate docs/mutations.md and docs/mutations-simulation.md
 	cargo run --release -q -p model-search --bin mutation-table
-	cargo run --release -q -p simulation --bin sim -- --mutations
+	cargo run --release -q -p simulation --bin sim -- --mutations 150 > docs/mutations-simulation.md
 
 fuzz: setup ## mutated records against decoder and fold, SECONDS_FUZZ=60
 	cargo run --release -q -p fuzz-log -- --seconds $(SECONDS_FUZZ)

@@ -128,7 +128,7 @@ pub fn probes() -> Vec<Config> {
     vec![Config::new("one wrong record", EVERYWHERE, &[(Rogue, 1)]).rogue_only().twisted()]
 }
 
-/// Searched by hand: `cargo test -p model-search --release --test standard_rules -- --ignored --nocapture`.
+/// Searched by hand: `make search`. Minutes, and some gigabytes.
 pub fn bigger() -> Vec<Config> {
     vec![
         Config::new("birth, two claims", &["claim"], &[(Create, 2), (Claim, 2), (Drop, 1), (Dup, 1)]),
