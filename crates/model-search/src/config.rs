@@ -20,6 +20,8 @@ pub struct Duties {
     pub owed_rows_derived_again: bool,
     /// Idempotency keys are looked up among owed rows too (§4.8).
     pub owed_keys_first: bool,
+    /// A claimant waits for its own claim, known by event_id, not for one of its epoch (§4.1).
+    pub own_claim_only: bool,
 }
 
 impl Duties {
@@ -32,6 +34,7 @@ impl Duties {
         owed_rows_first: true,
         owed_rows_derived_again: true,
         owed_keys_first: true,
+        own_claim_only: true,
     };
 
     /// Every variant that leaves one duty out.
@@ -44,6 +47,7 @@ impl Duties {
             ("owed_rows_first", Self { owed_rows_first: false, ..Self::ALL }),
             ("owed_rows_derived_again", Self { owed_rows_derived_again: false, ..Self::ALL }),
             ("owed_keys_first", Self { owed_keys_first: false, ..Self::ALL }),
+            ("own_claim_only", Self { own_claim_only: false, ..Self::ALL }),
         ]
     }
 }

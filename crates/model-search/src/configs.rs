@@ -106,6 +106,7 @@ pub fn duties() -> Vec<Config> {
     vec![
         Config::new("duty: closed tasks", &[DONE], &[(Replay, 2), (Review, 1), (Complete, 1)]),
         Config::new("duty: closed tasks and claims", &[DONE], &[(Replay, 2), (Claim, 1), (Complete, 1)]),
+        Config::new("duty: own claims", &[DONE], &[(Claim, 2), (Zombie, 1), (Renew, 1), (Replay, 1), (Review, 1)]),
         Config::new("duty: keys", &["claim"], &[(Create, 2), (Claim, 1), (Complete, 1)]).keyed(),
         Config::new(
             "duty: answers",

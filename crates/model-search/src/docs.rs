@@ -105,5 +105,13 @@ fn honest(out: &mut String, lines: &[Line]) {
             None => writeln!(out, "| {} | nothing | | |", line.mutant.name()),
         };
     }
+    let (names, found) = crate::table::honest_without_all(lines);
+    let _ = match found {
+        Some((config, found)) => {
+            let (history, n) = (found.history.replace('|', "·"), found.records());
+            writeln!(out, "| without all of these | {} | {config} | {n}: `{history}` |", found.what)
+        }
+        None => writeln!(out, "| without all of these ({}) | nothing | | |", names.join(", ")),
+    };
     out.push('\n');
 }

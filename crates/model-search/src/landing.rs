@@ -7,7 +7,7 @@ use crate::audit::report_bit;
 use crate::lab::NONE;
 use crate::moves::{Move, Moves};
 use crate::subject::index_of;
-use crate::world::{B, COPY, STALE, World};
+use crate::world::{B, COPY, RECORD, World};
 
 impl Moves<'_> {
     /// Every record in flight may land now, once or with a copy to come, or be lost.
@@ -17,7 +17,7 @@ impl Moves<'_> {
             if at > 0 && w.flight()[at - 1] == entry {
                 continue;
             }
-            let record = entry & !(COPY | STALE);
+            let record = entry & RECORD;
             let mut next = *w;
             next.take(at);
             if w.has(B::Drop) {
@@ -45,6 +45,10 @@ impl Moves<'_> {
         let task = brief.task.and_then(index_of);
         if let (Some(task), true) = (task, landed.landing.closed != NONE) {
             next.owe(task, landed.landing.closed);
+        }
+        if brief.kind == Kind::OwnershipClaimed {
+            let same = brief.epoch == Some(self.lab.fold(next.fold).epoch);
+            next.rival = !accepted && (next.rival || same && awaited && !self.config.duties.own_claim_only);
         }
         if accepted {
             match brief.kind {
@@ -91,7 +95,7 @@ impl Moves<'_> {
                 return Some("a report answered fenced is accepted".into());
             }
             let flying = |bit: u16| {
-                let flight = next.flight().iter().map(|e| e & !(COPY | STALE));
+                let flight = next.flight().iter().map(|e| e & RECORD);
                 flight.filter_map(|r| self.terminal(r)).any(|(b, rejected)| b == bit && !rejected)
             };
             let open = next.told_yes[task] & !heard.reports;

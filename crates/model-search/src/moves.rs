@@ -15,8 +15,8 @@ use crate::world::{B, World};
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// A writer wrote; on a frozen state or not.
-    Write { cmd: Cmd, frozen: bool },
+    /// A writer wrote: on a frozen state or not, as an owner that is none or not.
+    Write { cmd: Cmd, frozen: bool, rival: bool },
     /// A record landed; a copy of it stays in flight.
     Land { record: u32, stays: bool },
     /// A record is lost for good.
@@ -50,6 +50,8 @@ pub struct Moves<'a> {
     pub(crate) lab: &'a mut Lab,
     pub(crate) config: &'a Config,
     pub(crate) out: &'a mut Vec<Next>,
+    /// Whose moves: a claimant who lost takes himself for the owner of the epoch.
+    pub(crate) rival: bool,
 }
 
 impl Moves<'_> {
@@ -57,6 +59,11 @@ impl Moves<'_> {
     pub fn of(&mut self, w: &World) {
         if self.config.honest {
             self.view(w, w.fold, false);
+        }
+        if w.rival && w.has(B::Zombie) {
+            self.rival = true;
+            self.view(w, w.fold, false);
+            self.rival = false;
         }
         if w.has(B::Zombie) {
             for view in w.views {

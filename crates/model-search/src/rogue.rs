@@ -16,12 +16,12 @@ use crate::moves::{Move, Moves};
 use crate::rec::Rec;
 use crate::right::{names_attempt, right};
 use crate::subject::{PARTITION, TASKS, foreign_id, task_id};
-use crate::world::{B, COPY, STALE, World};
+use crate::world::{B, RECORD, World};
 
 /// Adds every rogue record that is accepted, and those whose rejection breaks a law.
 pub(crate) fn moves(moves: &mut Moves<'_>, w: &World) {
     let closed_command = |kind| matches!(kind, Kind::TaskReplayRequested | Kind::TaskReviewed);
-    let beside = w.flight().iter().any(|e| closed_command(moves.lab.brief(e & !(COPY | STALE)).kind));
+    let beside = w.flight().iter().any(|e| closed_command(moves.lab.brief(e & RECORD).kind));
     for record in records_at(moves, w).iter().copied() {
         let kind = moves.lab.brief(record).kind;
         if beside && closed_command(kind) {

@@ -103,7 +103,7 @@ impl Run<'_> {
                     return (Some(self.finding(roots, node, None, what, refused)), false);
                 }
                 out.clear();
-                Moves { lab: self.lab, config: self.config, out: &mut out }.of(&world);
+                Moves { lab: self.lab, config: self.config, out: &mut out, rival: false }.of(&world);
                 self.steps += out.len();
                 for (by, next) in out.drain(..).enumerate() {
                     let forgiven = |what: &String| self.config.forgive.is_some_and(|law| what.ends_with(law));
@@ -146,7 +146,7 @@ impl Run<'_> {
         let mut base = 0;
         for by in way.into_iter().rev() {
             let mut out: Vec<Next> = Vec::new();
-            Moves { lab: self.lab, config: self.config, out: &mut out }.of(&world);
+            Moves { lab: self.lab, config: self.config, out: &mut out, rival: false }.of(&world);
             let next = out.swap_remove(by);
             if let Move::Land { record, .. } | Move::Rogue { record } = next.by {
                 history.push(tell(self.lab, world.fold, world.audit, record, base));
@@ -176,8 +176,9 @@ impl Run<'_> {
 
     fn describe(&mut self, world: &World, by: &Move) -> String {
         match by {
-            Move::Write { cmd, frozen: false } => format!("{cmd:?}"),
-            Move::Write { cmd, frozen: true } => format!("{cmd:?} by somebody whose state is old"),
+            Move::Write { cmd, frozen: false, rival: false } => format!("{cmd:?}"),
+            Move::Write { cmd, rival: true, .. } => format!("{cmd:?} by a claimant who lost"),
+            Move::Write { cmd, .. } => format!("{cmd:?} by somebody whose state is old"),
             Move::Land { record, stays } => {
                 let told = tell(self.lab, world.fold, world.audit, *record, 0);
                 format!("lands: {told}{}", if *stays { " (a copy is still to come)" } else { "" })

@@ -4,7 +4,7 @@
 use crate::config::Config;
 use crate::configs;
 use crate::lab::Lab;
-use crate::mutants::{Mutant, leak};
+use crate::mutants::{Mutant, leak, without};
 use crate::search::{Finding, search};
 use crate::survey::{Difference, survey};
 
@@ -44,6 +44,23 @@ impl Line {
     pub fn is_quiet(&self) -> bool {
         matches!(self.fate, Fate::Same | Fate::ReasonOnly)
     }
+}
+
+/// What honest writers break when every check is out that they do not need one by one.
+pub fn honest_without_all(lines: &[Line]) -> (Vec<&'static str>, Option<(&'static str, Finding)>) {
+    let mut rules = crate::STANDARD.clone();
+    let mut names = Vec::new();
+    for line in lines.iter().filter(|l| l.honest.is_none()) {
+        if let Mutant::Switch(name) = line.mutant {
+            without(&mut rules, name);
+            names.push(name);
+        }
+    }
+    let rules = leak(rules);
+    let found = configs::honest()
+        .iter()
+        .find_map(|c| search(&mut Lab::new(rules), c, usize::MAX).found.map(|found| (c.name, found)));
+    (names, found)
 }
 
 /// Runs the whole table.

@@ -76,6 +76,11 @@ pub const COPY: u32 = 1 << 31;
 /// Written on a frozen state: nobody current waits for it.
 pub const STALE: u32 = 1 << 30;
 
+/// Written by an instance that takes itself for the owner and is not.
+pub const RIVAL: u32 = 1 << 29;
+/// The record's number, without flags.
+pub const RECORD: u32 = RIVAL - 1;
+
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct World {
@@ -99,6 +104,8 @@ pub struct World {
     pub key_row: bool,
     /// The key's row is owed.
     pub key_owed: bool,
+    /// An instance whose claim of this epoch was rejected takes itself for its owner.
+    pub rival: bool,
     /// Replays asked for.
     pub asked: u8,
     /// Budget left.
@@ -120,6 +127,7 @@ impl World {
             owed: [[NONE; 2]; TASKS],
             key_row: false,
             key_owed: false,
+            rival: false,
             asked: 0,
             left,
         }
@@ -219,7 +227,7 @@ impl World {
                 put(&number.to_le_bytes());
             }
         }
-        put(&[u8::from(self.key_row), u8::from(self.key_owed), self.asked]);
+        put(&[u8::from(self.key_row), u8::from(self.key_owed), u8::from(self.rival), self.asked]);
         put(&self.left);
         xxhash_rust::xxh3::xxh3_128(&bytes[..n])
     }

@@ -8,12 +8,14 @@ use crate::brief::Brief;
 use crate::honest::{Cmd, What, propose};
 use crate::moves::{Move, Moves};
 use crate::subject::{index_of, task_id};
-use crate::world::{B, COPY, STALE, World};
+use crate::world::{B, COPY, RECORD, RIVAL, STALE, World};
 
 impl Moves<'_> {
     // Records in flight that a writer waits for.
     pub(crate) fn briefs<'s>(&'s self, w: &'s World) -> impl Iterator<Item = Brief> + 's {
-        w.flight().iter().filter(|e| **e & (COPY | STALE) == 0).map(|e| self.lab.brief(*e))
+        let own = if self.rival { RIVAL } else { 0 };
+        let waits = move |e: &&u32| **e & !RECORD == own;
+        w.flight().iter().filter(waits).map(|e| self.lab.brief(e & RECORD))
     }
 
     // Whether this owner waits for the read-back of an earlier record about the task.
@@ -35,7 +37,7 @@ impl Moves<'_> {
     }
 
     fn is_owners(&self, entry: u32, epoch: PartitionEpoch) -> bool {
-        let brief = self.lab.brief(entry & !(COPY | STALE));
+        let brief = self.lab.brief(entry & RECORD);
         brief.writer == Service::Coordinator && brief.epoch == Some(epoch)
     }
 
@@ -44,7 +46,7 @@ impl Moves<'_> {
     fn next_owner_seq(&self, w: &World, view: u32) -> u64 {
         let (mine, now) = (self.lab.fold(view), self.lab.fold(w.fold));
         let accepted = if mine.epoch == now.epoch { now.owner_seq.0.max(mine.owner_seq.0) } else { mine.owner_seq.0 };
-        let flying = w.flight().iter().map(|e| self.lab.brief(e & !(COPY | STALE)));
+        let flying = w.flight().iter().filter(|e| (*e & RIVAL != 0) == self.rival).map(|e| self.lab.brief(e & RECORD));
         flying.filter(|b| b.epoch == Some(mine.epoch)).map(|b| b.owner_seq).fold(accepted, u64::max) + 1
     }
 
@@ -59,11 +61,12 @@ impl Moves<'_> {
             return;
         }
         let mut next = pays.map_or(*w, |b| w.spend(b));
-        if frozen {
+        if frozen || self.rival {
             next = next.spend(B::Zombie);
         }
+        let flag = if frozen { STALE } else { 0 } | if self.rival { RIVAL } else { 0 };
         for record in &records {
-            next.launch(record | if frozen { STALE } else { 0 });
+            next.launch(record | flag);
         }
         if let Cmd::Replay { .. } = cmd {
             next.asked += 1;
@@ -73,9 +76,9 @@ impl Moves<'_> {
         {
             next.told_yes[task] |= report_bit(e, what == What::Success);
         }
-        let refused = if frozen { None } else { self.refused(w, view, &records) };
+        let refused = if frozen || self.rival { None } else { self.refused(w, view, &records) };
         let (broken, upto) = refused.map_or((None, 0), |(what, upto)| (Some(what), upto));
-        self.push(Move::Write { cmd, frozen }, next, broken);
+        self.push(Move::Write { cmd, frozen, rival: self.rival }, next, broken);
         if let (Some(last), true) = (self.out.last_mut(), upto > 0) {
             last.refused = records[..upto].into();
         }
