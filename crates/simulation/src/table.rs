@@ -24,7 +24,7 @@ pub fn mutation_table(limit: u64, caught: impl Fn(Mutant, u64) -> Option<Failure
                 let what: String = finding.what.chars().map(|c| if c == '|' { '/' } else { c }).take(110).collect();
                 writeln!(out, "| {name} | seed {seed} | {}: {what} |", finding.invariant)
             }
-            (None, Some(why)) => writeln!(out, "| {name} | – | equivalent: {why} |"),
+            (None, Some(why)) => writeln!(out, "| {name} | – | {why} |"),
             (None, None) => writeln!(out, "| {name} | **survives** | {limit} seeds |"),
         };
     }
