@@ -133,11 +133,7 @@ pub fn probes() -> Vec<Config> {
 pub fn bigger() -> Vec<Config> {
     vec![
         Config::new("birth, two claims", &["claim"], &[(Create, 2), (Claim, 2), (Drop, 1), (Dup, 1)]),
-        Config::new(
-            "stale owners",
-            &[BORN],
-            &[(Claim, 2), (Freeze, 2), (Zombie, 2), (Fail, 1), (Complete, 1), (Lost, 1)],
-        ),
+        Config::new("stale owners", &[BORN], &[(Claim, 1), (Freeze, 2), (Zombie, 2), (Fail, 1), (Complete, 1)]),
         Config::new(
             "rival claims and copies",
             &[BORN, LIVE],

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use service_kit::{Clock as _, SystemClock};
-use simulation::{Mutant, caught, mutation_table, run_range};
+use simulation::{Mutant, caught, mutation_table, plan, run, run_range};
 
 #[derive(Parser)]
 #[command(about = "Runs the production code in simulated worlds and reports broken promises")]
@@ -33,6 +33,9 @@ struct Args {
     /// Stop at the first failure.
     #[arg(long)]
     stop: bool,
+    /// End the first phase after so many records: short logs, for the checker's folder.
+    #[arg(long)]
+    records: Option<u64>,
     /// Print the mutation table: seeds tried for each mutant.
     #[arg(long)]
     mutations: Option<u64>,
@@ -58,6 +61,17 @@ fn main() -> anyhow::Result<ExitCode> {
             Some(Mutant::named(name).with_context(|| format!("{name:?} is no rule: {:?}", simulation::MUTANTS))?)
         }
     };
+    if let Some(records) = args.records {
+        let folder = args.dump.context("--records is for --dump")?;
+        for seed in first..=last {
+            let mut short = plan(seed, mutant);
+            (short.records, short.takeovers) = (records, 1);
+            let (report, world) = run(short);
+            world.dump(&folder, &format!("simulated-{seed}"))?;
+            println!("seed {seed}: {} records, finding {:?}", report.records, report.finding);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let bar = ProgressBar::new(last.saturating_sub(first) + 1);
     if !std::io::stdout().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());

@@ -132,12 +132,12 @@ impl Shared {
     ) -> oneshot::Receiver<AppendOutcome> {
         let (answer, receiver) = oneshot::channel();
         let now = self.now();
-        self.audit.appended(now, proc, partition, &batch);
         if self.strikes(Fault::NotSent) {
             let at = now + self.rng.delay(300);
             self.settle(at, answer, AppendOutcome::NotSent("queue full".to_owned()));
             return receiver;
         }
+        self.audit.appended(now, proc, partition, &batch);
         let typical = if self.strikes(Fault::SlowBroker) { 150_000 } else { 600 };
         let mut at = now + self.rng.delay(typical);
         let lane = self.topic.lanes.entry((proc, partition.0)).or_default();
