@@ -2,28 +2,13 @@
 
 import unittest
 
-from testkit.author import Author, digest, skip
+from testkit.author import digest, skip
+from testkit.cases import LogCase
 from testkit.tales import check
 
 
-class Evidence(unittest.TestCase):
+class Evidence(LogCase):
     """Each test writes a short log and names the codes of its findings and hints."""
-
-    def setUp(self):
-        self.a = Author()
-        self.a.claim()
-
-    def found(self, *codes, **options):
-        result = check(self.a.records(), **options)
-        self.assertEqual(sum(result.rejected.values()), 0, result.rejected)
-        self.assertEqual(sorted(f.code for f in result.findings.kept if not f.hint), sorted(codes))
-        return {f.code for f in result.findings.kept if f.hint}
-
-    def running(self, **created):
-        task = self.a.create(**created)
-        self.a.assign(task)
-        self.a.start(task)
-        return task
 
     def test_skips(self):
         task = self.running()

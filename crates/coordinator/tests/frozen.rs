@@ -14,10 +14,7 @@ use service_kit::{Clock as _, Metrics, Shutdown, SystemClock, SystemEntropy};
 use snapshot_store::MemoryStore;
 use task_core::decide::NewTask;
 use task_core::{PartitionState, Reason, Record, Verdict};
-use task_events::{
-    HashForm, Incarnation, Kind, Offset, PartitionId, RecordKey, RecordParts, Sha256Hash, TaskCreated, TaskId,
-    Timeouts, decode,
-};
+use task_events::{HashForm, Incarnation, Kind, Offset, PartitionId, Sha256Hash, TaskCreated, TaskId, Timeouts};
 
 struct Instance {
     surface: Surface<SystemClock>,
@@ -132,10 +129,9 @@ async fn creates(log: &EmbeddedLog, partition: PartitionId) -> (usize, usize) {
     let (mut accepted, mut stale) = (0, 0);
     while fold.next_offset < end {
         for raw in tail.next().await.expect("records") {
-            let headers = raw.headers.iter().map(|(n, v)| (n.as_str(), v.as_ref()));
-            let event = decode(RecordParts { headers, value: raw.value.as_deref() }).expect("intact");
+            let event = raw.event().expect("intact");
             let created = event.kind == Kind::TaskCreated;
-            let key = RecordKey::parse(raw.key.as_deref());
+            let key = raw.record_key();
             match fold.apply(&Record { offset: raw.offset, broker_ms: raw.broker_ms, key, event }) {
                 Verdict::Accepted(_) => accepted += usize::from(created),
                 Verdict::Rejected(Reason::StaleEpoch) => stale += usize::from(created),

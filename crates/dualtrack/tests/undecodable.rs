@@ -12,8 +12,8 @@ use snapshot_store::MemoryStore;
 use task_core::decide::{Draft, NewTask, Stamp};
 use task_core::{PartitionState, Record};
 use task_events::{
-    Body, Encoder, HashForm, Incarnation, Offset, OwnerSeq, PartitionId, Producer, RecordKey, RecordParts, RuleVersion,
-    RulesActivated, Service as ServiceName, Sha256Hash, TaskCreated, Timeouts, decode, owner_event_id,
+    Body, Encoder, HashForm, Incarnation, Offset, OwnerSeq, PartitionId, Producer, RuleVersion, RulesActivated,
+    Service as ServiceName, Sha256Hash, TaskCreated, Timeouts, owner_event_id,
 };
 
 const PARTITION: PartitionId = PartitionId(0);
@@ -84,14 +84,13 @@ async fn all(log: &EmbeddedLog) -> Vec<RawRecord> {
 fn fold(records: &[RawRecord]) -> (PartitionState, Vec<Offset>) {
     let (mut state, mut bad) = (PartitionState::new(PARTITION, false), Vec::new());
     for raw in records {
-        let headers = raw.headers.iter().map(|(n, v)| (n.as_str(), v.as_ref()));
-        match decode(RecordParts { headers, value: raw.value.as_deref() }) {
+        match raw.event() {
             Err(_) => {
                 state.quarantine(raw.broker_ms);
                 bad.push(raw.offset);
             }
             Ok(event) => {
-                let key = RecordKey::parse(raw.key.as_deref());
+                let key = raw.record_key();
                 state.apply(&Record { offset: raw.offset, broker_ms: raw.broker_ms, key, event });
             }
         }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use bytes::Bytes;
-use task_events::{Offset, PartitionId};
+use task_events::{Event, Malformed, Offset, PartitionId, RecordKey, RecordParts, decode};
 
 /// A record to append: key, value and headers exactly as they go to the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,27 @@ pub struct RawRecord {
     pub headers: Vec<(String, Bytes)>,
     /// Value; `None` for a tombstone.
     pub value: Option<Bytes>,
+}
+
+impl RawRecord {
+    /// What it says, or why every reader quarantines it: the contract's own decoding.
+    ///
+    /// # Errors
+    /// See [`task_events::decode`].
+    pub fn event(&self) -> Result<Event, Malformed> {
+        let headers = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_ref()));
+        decode(RecordParts { headers, value: self.value.as_deref() })
+    }
+
+    /// Its key as the fold judges it.
+    pub fn record_key(&self) -> RecordKey {
+        RecordKey::parse(self.key.as_deref())
+    }
+
+    /// CRC32C of the value; 0 without one. Names a record in checkpoints and verdict files.
+    pub fn value_crc32c(&self) -> u32 {
+        crc32c::crc32c(self.value.as_deref().unwrap_or_default())
+    }
 }
 
 /// What became of an append. There is no third way to be sure: everything else is unknown.

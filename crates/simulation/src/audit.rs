@@ -17,8 +17,7 @@ use hashbrown::{HashMap, HashSet};
 use task_core::invariants::{self, Before, Violation};
 use task_core::{Change, ControlChange, CoreState, LastRecord, PartitionState, Reason, Record, Row, Rules, Verdict};
 use task_events::{
-    Event, Incarnation, KindClass, Malformed, Offset, PartitionEpoch, PartitionId, RecordKey, RecordParts, Sha256Hash,
-    TaskId, decode,
+    Event, Incarnation, KindClass, Malformed, Offset, PartitionEpoch, PartitionId, RecordKey, Sha256Hash, TaskId,
 };
 
 use crate::exec::ProcId;
@@ -210,9 +209,7 @@ impl Audit {
     pub fn landed(&mut self, now: u64, raw: &RawRecord) {
         self.now = now;
         let p = usize::from(raw.partition.0);
-        let headers = raw.headers.iter().map(|(name, value)| (name.as_str(), value.as_ref()));
-        let decoded = decode(RecordParts { headers, value: raw.value.as_deref() });
-        let crc32c = crc32c::crc32c(raw.value.as_deref().unwrap_or_default());
+        let decoded = raw.event();
         let event_id = decoded.as_ref().ok().map(|event| event.event_id);
         let judged = match decoded {
             Err(why) => {
@@ -221,7 +218,7 @@ impl Audit {
                 Judged::Quarantined(why)
             }
             Ok(event) => {
-                let key = RecordKey::parse(raw.key.as_deref());
+                let key = raw.record_key();
                 let record = Record { offset: raw.offset, broker_ms: raw.broker_ms, key, event };
                 let judged = self.judge(p, &record);
                 self.duties(raw, &record.event, judged);
@@ -229,7 +226,7 @@ impl Audit {
             }
         };
         let part = &mut self.parts[p];
-        part.fold.last = Some(LastRecord { offset: raw.offset, event_id, crc32c });
+        part.fold.last = Some(LastRecord { offset: raw.offset, event_id, crc32c: raw.value_crc32c() });
         part.hashes.push(part.fold.hash());
         part.clocks.push(part.fold.row_clock_us);
         part.landed_us.push(now);

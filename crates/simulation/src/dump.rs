@@ -29,7 +29,7 @@ impl World {
                     Judged::Quarantined(why) => format!("quarantined:{}", why.as_str()),
                 };
                 let hash = part.hash_at(Offset(raw.offset.0 + 1)).unwrap_or_default();
-                let crc = crc32c::crc32c(raw.value.as_deref().unwrap_or_default());
+                let crc = raw.value_crc32c();
                 let _ = writeln!(
                     verdicts,
                     r#"{{"partition":{},"offset":{},"verdict":"{verdict}","state_hash":"{hash:032x}","crc32c":"{crc:08x}"}}"#,

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use event_log::RawRecord;
-use task_events::{Event, Kind, KindClass, Offset, PartitionId, RecordParts, TaskId, decode};
+use task_events::{Kind, KindClass, Offset, PartitionId, TaskId};
 
 use crate::audit::{Audit, Finding, Judged};
 
@@ -47,14 +47,9 @@ const fn verb(kind: Kind) -> &'static str {
     }
 }
 
-fn event_of(raw: &RawRecord) -> Option<Event> {
-    let headers = raw.headers.iter().map(|(name, value)| (name.as_str(), value.as_ref()));
-    decode(RecordParts { headers, value: raw.value.as_deref() }).ok()
-}
-
 /// One record in words.
 pub fn words(raw: &RawRecord, judged: Option<Judged>) -> String {
-    let Some(event) = event_of(raw) else { return format!("malformed => {judged:?}") };
+    let Some(event) = raw.event().ok() else { return format!("malformed => {judged:?}") };
     let mut out = verb(event.kind).to_owned();
     if let Some(task) = event.task_id {
         let _ = write!(out, " t{task} s={} r={}", event.event_sequence, event.run_no);
@@ -90,7 +85,7 @@ pub fn shortened(finding: &Finding, audit: &Audit, topic: &[Vec<RawRecord>]) -> 
     let last = finding.record.map_or(Offset(u64::MAX), |(_, offset)| offset);
     let mut lines = Vec::new();
     for raw in topic.get(p).into_iter().flatten().take_while(|raw| raw.offset <= last) {
-        let Some(event) = event_of(raw) else { continue };
+        let Some(event) = raw.event().ok() else { continue };
         let ours = match task {
             Some(task) => event.task_id == Some(task) || event.kind == Kind::OwnershipClaimed,
             None => event.kind.class() == KindClass::Control && event.kind != Kind::OwnershipRenewed,

@@ -7,7 +7,7 @@ use service_kit::projection::{Folded, Own, Stop};
 use service_kit::{Counter, Metrics};
 use task_core::decide::View;
 use task_core::{Change, ControlChange, PartitionState, Pen, Record, Verdict, pending_work};
-use task_events::{Event, EventId, EventSequence, KindClass, Offset, Producer, RecordKey, RecordParts, TaskId, decode};
+use task_events::{Event, EventId, EventSequence, KindClass, Offset, Producer, TaskId};
 
 /// A task whose pen is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +81,7 @@ impl PenFold {
     /// Rules are active now that this binary does not know.
     pub fn fold(&mut self, raw: &RawRecord) -> Result<Folded<TaskId>, Stop> {
         self.broker_ms = self.broker_ms.max(raw.broker_ms);
-        let headers = raw.headers.iter().map(|(name, value)| (name.as_str(), value.as_ref()));
-        let event = match decode(RecordParts { headers, value: raw.value.as_deref() }) {
+        let event = match raw.event() {
             Ok(event) => event,
             Err(reason) => {
                 self.state.quarantine(raw.broker_ms);
@@ -92,8 +91,7 @@ impl PenFold {
                 return Ok(Folded::NOTHING);
             }
         };
-        let record =
-            Record { offset: raw.offset, broker_ms: raw.broker_ms, key: RecordKey::parse(raw.key.as_deref()), event };
+        let record = Record { offset: raw.offset, broker_ms: raw.broker_ms, key: raw.record_key(), event };
         let verdict = self.state.apply(&record);
         if let Verdict::Accepted(Change::Control(ControlChange::RulesActivated { version, known: false })) = verdict {
             return Err(Stop::UnknownRules(version));

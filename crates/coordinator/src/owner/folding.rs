@@ -2,7 +2,7 @@
 
 use event_log::RawRecord;
 use task_core::{Admission, Change, ControlChange, LastRecord, Record, Verdict};
-use task_events::{Body, Offset, RecordKey, RecordParts, SUPPORTED_RULES, Service, TaskId, decode, writer_of};
+use task_events::{Body, Offset, SUPPORTED_RULES, Service, TaskId, writer_of};
 
 use super::{Alarm, Now, Owner, Phase, Stop};
 
@@ -19,9 +19,7 @@ impl Owner {
                 return self.stop(now, Stop::Gap { expected: self.fold.next_offset, found: raw.offset });
             }
         }
-        let headers = raw.headers.iter().map(|(name, value)| (name.as_str(), value.as_ref()));
-        let decoded = decode(RecordParts { headers, value: raw.value.as_deref() });
-        let crc32c = crc32c::crc32c(raw.value.as_deref().unwrap_or_default());
+        let decoded = raw.event();
         let event_id = decoded.as_ref().ok().map(|event| event.event_id);
         match decoded {
             Err(reason) => {
@@ -29,13 +27,13 @@ impl Owner {
                 self.alarm(Alarm::Quarantined(raw.offset, reason));
             }
             Ok(event) => {
-                let key = RecordKey::parse(raw.key.as_deref());
+                let key = raw.record_key();
                 let record = Record { offset: raw.offset, broker_ms: raw.broker_ms, key, event };
                 let verdict = self.fold.apply(&record);
                 self.consequences(now, &record, verdict);
             }
         }
-        self.fold.last = Some(LastRecord { offset: raw.offset, event_id, crc32c });
+        self.fold.last = Some(LastRecord { offset: raw.offset, event_id, crc32c: raw.value_crc32c() });
         self.checkpoint_due(now);
     }
 

@@ -7,7 +7,7 @@ use service_kit::Clock;
 use snapshot_store::{CheckpointName, SnapshotStore, StoreError};
 use task_core::PartitionState;
 use task_core::checkpoint;
-use task_events::{Offset, RecordParts, decode};
+use task_events::Offset;
 
 use super::Start;
 use super::shell::{Ports, Setup};
@@ -32,8 +32,8 @@ where
     C: Clock,
 {
     let partition = setup.partition;
-    let acked = patient_store(ports, || ports.store.acked(partition)).await?;
-    let published = patient_store(ports, || ports.store.checkpoints(partition)).await?;
+    let acked = patient(ports, || ports.store.acked(partition)).await?;
+    let published = patient(ports, || ports.store.checkpoints(partition)).await?;
     // Sampled last: an owner that is not gone yet may publish meanwhile, and its checkpoint must not
     // look as if it were another log's.
     let range = patient(ports, || ports.log.range(partition)).await?;
@@ -86,7 +86,7 @@ where
     };
     let mut chunks = HashMap::new();
     for hash in hashes {
-        match patient_store(ports, || ports.store.chunk(hash)).await? {
+        match patient(ports, || ports.store.chunk(hash)).await? {
             Some(bytes) => chunks.insert(hash, bytes),
             None => return Ok(Err(format!("chunk {hash} is missing"))),
         };
@@ -119,10 +119,8 @@ where
         }
     };
     let Some(raw) = read.first() else { return Ok(()) };
-    let crc = crc32c::crc32c(raw.value.as_deref().unwrap_or_default());
-    let headers = raw.headers.iter().map(|(name, value)| (name.as_str(), value.as_ref()));
-    let event_id = decode(RecordParts { headers, value: raw.value.as_deref() }).ok().map(|e| e.event_id);
-    if crc == last.crc32c && event_id == last.event_id {
+    let event_id = raw.event().ok().map(|e| e.event_id);
+    if raw.value_crc32c() == last.crc32c && event_id == last.event_id {
         return Ok(());
     }
     Err(LoadError::Unreadable(format!(
@@ -131,35 +129,44 @@ where
     )))
 }
 
-async fn pause<L, S, K, C: Clock>(ports: &Ports<L, S, K, C>) {
+/// Waits a moment for a port that is away.
+pub(super) async fn pause<L, S, K, C: Clock>(ports: &Ports<L, S, K, C>) {
     let again = ports.clock.boot_ms() + 100;
     ports.clock.sleep_until(again).await;
 }
 
-async fn patient<L, S, K, C, T, F>(ports: &Ports<L, S, K, C>, call: impl Fn() -> F) -> Result<T, LoadError>
+/// Calls until it is answered; an error that another call cannot mend is final.
+pub(super) async fn patient<L, S, K, C, T, E, F>(
+    ports: &Ports<L, S, K, C>,
+    call: impl Fn() -> F,
+) -> Result<T, LoadError>
 where
     C: Clock,
-    F: Future<Output = Result<T, LogError>>,
+    E: Away,
+    F: Future<Output = Result<T, E>>,
 {
     loop {
         match call().await {
             Ok(value) => return Ok(value),
-            Err(LogError::Unavailable(_)) => pause(ports).await,
+            Err(why) if why.is_away() => pause(ports).await,
             Err(why) => return Err(LoadError::Unreadable(why.to_string())),
         }
     }
 }
 
-async fn patient_store<L, S, K, C, T, F>(ports: &Ports<L, S, K, C>, call: impl Fn() -> F) -> Result<T, LoadError>
-where
-    C: Clock,
-    F: Future<Output = Result<T, StoreError>>,
-{
-    loop {
-        match call().await {
-            Ok(value) => return Ok(value),
-            Err(why) if why.is_retryable() => pause(ports).await,
-            Err(why) => return Err(LoadError::Unreadable(why.to_string())),
-        }
+/// Errors of ports, by whether the port is only away for now.
+pub(super) trait Away: std::fmt::Display {
+    fn is_away(&self) -> bool;
+}
+
+impl Away for LogError {
+    fn is_away(&self) -> bool {
+        matches!(self, Self::Unavailable(_))
+    }
+}
+
+impl Away for StoreError {
+    fn is_away(&self) -> bool {
+        self.is_retryable()
     }
 }

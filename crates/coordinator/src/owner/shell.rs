@@ -19,7 +19,7 @@ use snapshot_store::{CheckpointName, SnapshotStore, StoreError};
 use task_events::PartitionId;
 
 use super::inbox::{Freeze, Inbox, Message};
-use super::loading::{LoadError, load_start};
+use super::loading::{LoadError, load_start, patient, pause};
 use super::{Answer, Checkpoint, Effect, Identity, Input, Now, Owner, OwnerConfig, OwnerRules, Stop, Token};
 
 /// The ports of an owner.
@@ -110,9 +110,9 @@ where
         metrics: setup.metrics,
         freeze: setup.freeze,
     };
-    let tail = match open_tail(&shell.ports, partition, from).await {
+    let tail = match patient(&shell.ports, || shell.ports.log.tail(partition, from)).await {
         Ok(tail) => tail,
-        Err(why) => return Exit::Unreadable(why.to_string()),
+        Err(LoadError::Unreadable(why)) => return Exit::Unreadable(why),
     };
     shell.run(tail, inbox, published).await
 }
@@ -352,36 +352,13 @@ where
 {
     async move {
         loop {
-            let again = ports.clock.boot_ms() + 100;
-            ports.clock.sleep_until(again).await;
+            pause(&ports).await;
             if let Ok(tail) = ports.log.tail(partition, from).await {
                 return read(tail).await;
             }
         }
     }
     .boxed()
-}
-
-async fn open_tail<L, S, K, C>(
-    ports: &Ports<L, S, K, C>,
-    partition: PartitionId,
-    from: task_events::Offset,
-) -> Result<L::Tail, LogError>
-where
-    L: EventLog,
-    S: SnapshotStore,
-    K: AssignmentLock,
-    C: Clock,
-{
-    loop {
-        match ports.log.tail(partition, from).await {
-            Err(LogError::Unavailable(_)) => {
-                let again = ports.clock.boot_ms() + 100;
-                ports.clock.sleep_until(again).await;
-            }
-            other => return other,
-        }
-    }
 }
 
 async fn until_lost<T>(work: impl Future<Output = T> + Send, inbox: &mut Inbox) -> Option<T> {

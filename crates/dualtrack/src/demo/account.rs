@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use event_log::{EventLog, RawRecord, Tail as _, write_dump};
 use task_core::{PartitionState, Record, Verdict, invariants};
-use task_events::{Body, Offset, PartitionId, RecordKey, RecordParts, TaskId, TaskState, Text, decode};
+use task_events::{Body, Offset, PartitionId, TaskId, TaskState, Text};
 
 /// One record of a task, as people read it.
 #[derive(Debug)]
@@ -98,14 +98,13 @@ impl Account {
     // Folds one record and returns its line of the verdict file.
     fn fold(&mut self, fold: &mut PartitionState, raw: &RawRecord) -> String {
         self.records += 1;
-        let headers = raw.headers.iter().map(|(name, value)| (name.as_str(), value.as_ref()));
-        let (verdict, event_id) = match decode(RecordParts { headers, value: raw.value.as_deref() }) {
+        let (verdict, event_id) = match raw.event() {
             Err(reason) => {
                 fold.quarantine(raw.broker_ms);
                 (format!("quarantined:{reason}"), None)
             }
             Ok(event) => {
-                let key = RecordKey::parse(raw.key.as_deref());
+                let key = raw.record_key();
                 let record = Record { offset: raw.offset, broker_ms: raw.broker_ms, key, event };
                 let verdict = fold.apply(&record);
                 self.note(&record, &verdict);
@@ -113,7 +112,7 @@ impl Account {
                 (text, Some(record.event.event_id))
             }
         };
-        let crc = crc32c::crc32c(raw.value.as_deref().unwrap_or_default());
+        let crc = raw.value_crc32c();
         let id = event_id.map(|id| format!(",\"event_id\":\"{id}\"")).unwrap_or_default();
         format!(
             "{{\"partition\":{},\"offset\":{},\"verdict\":\"{verdict}\",\"state_hash\":\"{:032x}\",\"crc32c\":\"{crc:08x}\"{id}}}",

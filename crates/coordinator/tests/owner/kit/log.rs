@@ -4,7 +4,7 @@ use coordinator::owner::{Input, Ticket};
 use event_log::{AppendOutcome, OutRecord, RawRecord};
 use task_core::invariants::{self, Before};
 use task_core::{Change, CoreState, Record, Verdict};
-use task_events::{Body, Offset, RecordKey, RecordParts, TaskId, decode};
+use task_events::{Body, Offset, TaskId};
 
 use super::{P, World};
 
@@ -90,13 +90,11 @@ impl World {
     // The kit's own fold, with the invariants a fold can check by itself.
     fn judge(&mut self, raw: &RawRecord) {
         self.hashes.push(self.fold.hash());
-        let headers = raw.headers.iter().map(|(n, v)| (n.as_str(), v.as_ref()));
-        let Ok(event) = decode(RecordParts { headers, value: raw.value.as_deref() }) else {
+        let Ok(event) = raw.event() else {
             self.fold.quarantine(raw.broker_ms);
             return self.lines.push("malformed".to_owned());
         };
-        let record =
-            Record { offset: raw.offset, broker_ms: raw.broker_ms, key: RecordKey::parse(raw.key.as_deref()), event };
+        let record = Record { offset: raw.offset, broker_ms: raw.broker_ms, key: raw.record_key(), event };
         if let (Body::TaskCreated(b), Some(id)) = (&record.event.body, record.event.task_id)
             && let Some(name) = &b.business_key
         {
