@@ -51,16 +51,19 @@ fn header_of<H: Headers>(headers: &H, at: usize) -> (String, Bytes) {
     }
 }
 
-/// An error of a request that changes nothing: it may pass unless the topic itself is wrong.
+/// An error of a request that changes nothing: it may pass unless access is denied.
+///
+/// An unknown topic or partition may pass too: the topic was proved when the log was opened, and
+/// the client says so of partitions it has when its broker was away for longer than its metadata
+/// lives.
 pub(super) fn error_of(what: &str, error: &KafkaError) -> LogError {
     let code = error.rdkafka_error_code();
-    let wrong = [
-        RDKafkaErrorCode::UnknownPartition,
+    let denied = [
         RDKafkaErrorCode::TopicAuthorizationFailed,
         RDKafkaErrorCode::GroupAuthorizationFailed,
         RDKafkaErrorCode::ClusterAuthorizationFailed,
     ];
-    if code.is_some_and(|code| wrong.contains(&code)) {
+    if code.is_some_and(|code| denied.contains(&code)) {
         LogError::Refused(format!("{what}: {error}"))
     } else {
         LogError::Unavailable(format!("{what}: {error}"))

@@ -182,11 +182,8 @@ impl Lane {
             Some(RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange) => {
                 self.suspicious.store(true, Ordering::Release);
             }
-            Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownPartition) => {
-                for route in self.routes() {
-                    route.fail(LogError::Refused(format!("topic {}: {error}", self.topic)));
-                }
-            }
+            // Unknown topics and partitions too: the topic was proved when the log was opened, and
+            // a broker that is starting says this of partitions it has.
             _ => tracing::warn!(client = "tail", %error, "kafka consumer error, reading goes on"),
         }
     }
