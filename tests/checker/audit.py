@@ -12,6 +12,9 @@ from .fold import Fold
 from .ids import partition_of, read_key
 from .tables import ANNOTATIONS, CONTROL, REPORT, SEAL, TERMINAL, pen_of
 
+# What ends a run of releases: the task got further, or begins anew.
+RELEASES_END = frozenset({"TaskStarted", "TaskFailed", "TaskLost", "TaskTimedOut", "TaskReplayRequested"})
+
 Check = Callable[["Audit", Book, At, Event], None]
 
 CHECKS: dict[str, tuple[Check, ...]] = {
@@ -159,7 +162,7 @@ def _take_in(book: Book, at: At, event: Event, kind: str) -> None:
     body = event["body"]
     book.events.append(Past(kind, at.offset, event["run_no"], skips.steps_proven(kind, body)))
     book.notes.clear()
-    if kind != "TaskReleased" and kind != "TaskAssigned":
+    if kind in RELEASES_END:
         book.releases = 0
     if kind == "TaskCreated":
         book.created, book.created_at, book.run_no = body, event["event_time"], 1

@@ -53,7 +53,7 @@ class Book:
 
     __slots__ = (
         "state", "events", "run_no", "created", "created_at", "assignments", "execution_id", "assigned", "assigned_at",
-        "retry_count", "lost_count", "max_retries", "failure", "waiting_since", "not_before", "guard_ms", "closed_at", "reviewed_at",
+        "retry_count", "lost_count", "max_retries", "failure", "waiting_since", "not_before", "guard_ms", "closed_at",
         "steps", "inherited", "result", "results", "reports", "releases", "marks", "notes", "run_starts", "refused", "history", "history_last",
         "history_count", "history_due",
     )
@@ -76,7 +76,6 @@ class Book:
         self.not_before: int | None = None
         self.guard_ms = 0
         self.closed_at = -1
-        self.reviewed_at = -1
         self.steps: dict[str, Event] = {}
         self.inherited: dict[str, Event] = {}
         self.results = 0

@@ -185,6 +185,19 @@ class Duties(LogCase):
         self.a.overdue(task, "CREATED", "worker", waited=0)
         self.found()
 
+    def test_a_retry_after_a_timeout_starts_a_new_count_of_releases(self):
+        task = self.a.create(schedule_to_start=60_000)
+        for _ in range(5):
+            self.a.assign(task)
+            self.a.release(task)
+        self.a.later(60_000)
+        self.a.time_out(task, "SCHEDULE_TO_START")
+        self.a.approve(task)
+        self.a.plan(task)
+        self.a.retry(task)
+        self.a.overdue(task, "RETRYING", "worker", waited=0)
+        self.found("early_overdue")
+
     def test_complete_logs_leave_nothing_open(self):
         self.a.create()
         self.a.create(not_before=self.a.now + 60_000)

@@ -43,7 +43,7 @@ mod work;
 use std::collections::{BTreeSet, VecDeque};
 
 use foldhash::fast::FixedState;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 use task_core::timers::{OrderedTimers, Timers as _};
 use task_core::{HashRing, PartitionState, Reason};
 use task_events::{
@@ -67,11 +67,9 @@ use flight::Flight;
 use leasing::Live;
 use locking::LockState;
 use owed::Owed;
-use reporting::Noted;
 use work::{Job, Waiting};
 
 type Map<K, V> = HashMap<K, V, FixedState>;
-type Set<K> = HashSet<K, FixedState>;
 
 /// Where an owner stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,7 +199,6 @@ pub struct Owner {
     /// Boot ms until which a task's former attempt may still run.
     holds: Map<TaskId, u64>,
     rejections: Map<TaskId, Rejections>,
-    noted: Noted,
     /// Open tasks by creator, and creates under way.
     creators: Map<Text, usize>,
     creating: Map<Text, usize>,

@@ -14,6 +14,7 @@ mod desk;
 mod group;
 mod live;
 mod run;
+mod tries;
 mod work;
 
 use std::fmt::Debug;
@@ -65,8 +66,8 @@ pub trait Projection: Send + 'static {
     /// Every subject that is ours to move, in ascending order.
     fn all_pending(&self) -> Vec<Self::Subject>;
 
-    /// Decides about a subject that is pending. `attempt` counts from 1 per subject and level, for
-    /// identities that no other attempt of this process has.
+    /// Decides about a subject that is pending. `attempt` counts from 1 per subject and level for as
+    /// long as the process lives, for identities that no other attempt of this process has.
     fn decide(&mut self, subject: Self::Subject, attempt: u32, now: Moment) -> Decision;
 
     /// Questions to others that decisions wait for; each is asked once, when it is returned here.

@@ -1,7 +1,8 @@
 //! Checkpoints (design.md §4.10): the state at an offset, frozen without stopping the fold, cut
 //! into chunks under their SHA-256, and a manifest that names them.
 //!
-//! Judged state and row fields go into chunks of their own; readers that keep no rows skip those.
+//! Judged state and row fields go into chunks of their own, and so do the noted reports; readers
+//! that keep no rows skip the last two.
 //! Whoever loads a checkpoint recomputes the state hash; a difference is an error, never repaired.
 
 mod manifest;
@@ -9,12 +10,12 @@ mod manifest;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use task_events::{Offset, PartitionId, Sha256Hash, TaskId};
+use task_events::{ExecutionId, Offset, PartitionId, Sha256Hash, TaskId};
 
 use self::manifest::{CountersEntry, LastEntry, Manifest, OwnerEntry, VERSION, fill, hash, parse};
 use crate::core_state::CANONICAL_LEN;
 use crate::table::Frozen;
-use crate::{CoreState, PartitionState, Row, Rules, Slot, TaskTable};
+use crate::{CoreState, MAX_NOTED, NotedReports, PartitionState, Row, Rules, Slot, TaskTable};
 
 /// Tasks in one chunk: keeps a chunk near 1 MiB with rows.
 pub const TASKS_PER_CHUNK: usize = 1024;
@@ -23,6 +24,7 @@ pub const TASKS_PER_CHUNK: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct FrozenState {
     head: PartitionState,
+    noted: Vec<ExecutionId>,
     tasks: Frozen,
 }
 
@@ -58,17 +60,17 @@ pub enum CheckpointError {
 }
 
 impl PartitionState {
-    /// The state as it is now, for a checkpoint; costs one pointer per 64 open tasks.
+    /// The state as it is now, for a checkpoint; costs one pointer per 64 open tasks and 16 bytes
+    /// per noted report.
     pub fn freeze(&self) -> FrozenState {
-        let mut head = self.clone_head();
-        head.tasks = TaskTable::default();
-        FrozenState { head, tasks: self.tasks.freeze() }
+        FrozenState { head: self.clone_head(), noted: self.noted.iter().collect(), tasks: self.tasks.freeze() }
     }
 
     fn clone_head(&self) -> Self {
         Self {
             paused_queues: self.paused_queues.clone(),
             owner: self.owner.clone(),
+            noted: NotedReports::default(),
             tasks: TaskTable::default(),
             ..*self
         }
@@ -102,6 +104,8 @@ impl FrozenState {
                 row_chunks.push(add(&mut chunks, coded));
             }
         }
+        let ids = |group: &[ExecutionId]| group.iter().flat_map(|id| id.0).collect();
+        let noted_chunks = self.noted.chunks(MAX_NOTED).map(|group| add(&mut chunks, ids(group))).collect();
         let h = &self.head;
         let state_hash = sum.wrapping_add(xxhash_rust::xxh3::xxh3_128(&h.canonical()));
         let manifest = Manifest {
@@ -134,6 +138,7 @@ impl FrozenState {
             state_hash: format!("{state_hash:032x}"),
             core_chunks,
             row_chunks,
+            noted_chunks,
         };
         let manifest = serde_json::to_vec(&manifest).unwrap_or_default().into();
         Parts { chunks, manifest }
@@ -149,7 +154,7 @@ fn add(chunks: &mut Vec<(Sha256Hash, Bytes)>, bytes: Vec<u8>) -> String {
 /// Chunks a manifest names, to be fetched before [`load`].
 pub fn chunks_of(manifest: &[u8], with_rows: bool) -> Result<Vec<Sha256Hash>, CheckpointError> {
     let m = parse(manifest)?;
-    let rows = if with_rows { m.row_chunks.as_slice() } else { &[] };
+    let rows = m.row_chunks.iter().chain(&m.noted_chunks).filter(|_| with_rows);
     m.core_chunks.iter().chain(rows).map(|text| hash(text)).collect()
 }
 
@@ -186,6 +191,14 @@ pub fn load(
             for (id, row) in rows {
                 state.tasks.update(id, |slot| slot.row = Some(Arc::new(row))).ok_or(CheckpointError::Chunk(hash))?;
             }
+        }
+        for text in &m.noted_chunks {
+            let (hash, bytes) = fetch(text)?;
+            let (ids, rest) = bytes.as_chunks::<16>();
+            if !rest.is_empty() {
+                return Err(CheckpointError::Chunk(hash));
+            }
+            ids.iter().for_each(|id| state.noted.insert(ExecutionId(*id)));
         }
         if let Some(slot) = state.tasks.iter().find(|slot| slot.row.is_none()) {
             return Err(CheckpointError::Manifest(format!("task {} has no row", slot.core.id)));

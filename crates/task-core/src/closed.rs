@@ -13,7 +13,7 @@ pub struct Closed {
     pub core: CoreState,
     /// Row fields at the close.
     pub row: Arc<Row>,
-    /// Offset of the event that closed it (or of the last review).
+    /// Offset of its last event: the one that closed it, or a review since.
     pub closed_at_offset: Offset,
 }
 

@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 use task_events::{EventId, Incarnation, Offset, OwnerSeq, PartitionEpoch, PartitionId, RuleVersion, TaskId, Text};
 
 use crate::rules::{self, Rules};
-use crate::{Reason, TaskTable};
+use crate::{NotedReports, Reason, TaskTable};
 
 /// Entity tag of the partition's own fields in canonical bytes.
 pub const ENTITY_PARTITION: u8 = 0;
@@ -106,6 +106,8 @@ pub struct PartitionState {
     pub owner: Option<Owner>,
     /// What became of the records since offset 0; not hashed.
     pub counters: Counters,
+    /// Executions with a RejectedReport, where rows are kept; not hashed.
+    pub noted: NotedReports,
     /// Last record folded, as its reader noted it; not hashed.
     pub last: Option<LastRecord>,
     /// Open tasks.
@@ -133,6 +135,7 @@ impl PartitionState {
             paused_queues: BTreeSet::new(),
             owner: None,
             counters: Counters::default(),
+            noted: NotedReports::default(),
             last: None,
             tasks: TaskTable::default(),
         }

@@ -102,7 +102,8 @@ pub struct Row {
     /// Longest time the closed attempt may still run, ms. Counts from the read-back of the event that
     /// said so; an owner that came later counts from its own claim.
     pub lease_left_ms: u64,
-    /// Releases since an attempt last got further than that.
+    /// Releases since the task last started, failed, was lost or timed out: five say that nobody
+    /// takes it (design.md §5).
     pub released_in_a_row: u32,
     /// States of this run for which TaskOverdue was written, one bit each by index of the state.
     pub overdue_noted: u16,

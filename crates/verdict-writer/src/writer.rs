@@ -22,8 +22,8 @@ impl VerdictWriter {
 
     /// The records of a verdict: annotations directly before it, in one batch.
     ///
-    /// `attempt` counts the attempts of this process; the identity of a record holds the process
-    /// too, so that one that starts anew does not repeat the identities of the one before.
+    /// `attempt` counts the tries of this process for one event_sequence, across assignments of
+    /// the partition; no record of a process has the identity of another of its records.
     pub fn write(
         &mut self,
         task: TaskId,
@@ -36,8 +36,9 @@ impl VerdictWriter {
         let mut verdict = None;
         for draft in drafts {
             let kind = draft.body.kind();
-            // A restarted process counts from the start again. What it then takes for its own is
-            // its predecessor's verdict on the same event_sequence: as good as its own.
+            // A process that starts anew counts from 1 again. Should its predecessor's verdict on
+            // the same event_sequence still be on its way, then both have one identity; the
+            // event_sequence lets one of them count, and either is as good (schemas/decoding.md).
             let instance = &self.producer.instance;
             let event_id = verdict_event_id(task, draft.event_sequence, kind, instance, u64::from(attempt));
             let event = draft.stamped(Stamp {

@@ -35,9 +35,9 @@ def reopened(audit: Audit, book: Book, at: At, event: Event) -> None:
     _steps(audit, book, at, carried["steps"])
     _history(audit, book, at, carried["history"])
     if kind == "TaskReviewed":
-        # A review is the newest word on a closed task, and the row it writes names its own offset.
-        book.reviewed_at = at.offset
-    elif event["body"]["closed_at_offset"] not in (book.closed_at, max(book.closed_at, book.reviewed_at)):
+        # A review is the newest word on a closed task, and what a replay after it refers to.
+        book.closed_at = at.offset
+    elif event["body"]["closed_at_offset"] != book.closed_at:
         audit.find(9, "closed_at_offset", at, f"closed at {event['body']['closed_at_offset']}, the log says {book.closed_at}")
 
 

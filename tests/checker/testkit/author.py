@@ -222,6 +222,9 @@ class Author(Ledger):
         """People decide about a closed task."""
         body = {"carried": self.carried(task_id, **(carry or {})), "outcome": "ACCEPTED", "actor": "ann", "note": "fine"}
         self.act(task_id, "TaskReviewed", body, **over)
+        task = self.tasks[task_id]
+        if task.closed:
+            task.closed = (task.closed[0], len(self.entries) - 1)
 
     def reject_report(self, task_id: int, execution: bytes, reported: str = "SUCCESS", result: str | None = "ok", **over: Any) -> None:
         """A report that doesn't count."""

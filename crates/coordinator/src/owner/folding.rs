@@ -75,13 +75,8 @@ impl Owner {
                 }
                 self.task_closed(now, &closed, record);
             }
-            Change::Reported(_) => {
-                if let Body::RejectedReport(report) = &record.event.body {
-                    self.noted.insert(report.execution_id);
-                }
-            }
             Change::Reviewed(closed) => self.moved(closed.core.id),
-            Change::Forgotten(_) | Change::Sealed => {}
+            Change::Reported(_) | Change::Forgotten(_) | Change::Sealed => {}
             Change::Control(ControlChange::Claimed) => self.claimed(now, &record.event, record.broker_ms),
             Change::Control(ControlChange::RulesActivated { version, known: false }) => {
                 self.stop(now, Stop::UnknownRules { version, offset: record.offset, known: SUPPORTED_RULES });

@@ -1,37 +1,12 @@
 //! Reports of workers: start, steps, results (design.md §5 *live*, *late*; §8 answers).
 
-use std::collections::VecDeque;
-
 use task_core::decide::{self, Fate, View};
 use task_core::{Closed, Record};
-use task_events::{ExecutionId, TaskId, TaskState};
+use task_events::{TaskId, TaskState};
 use worker_protocol::{Report, ReportAnswer, ReportBody};
 
 use super::work::Job;
-use super::{Alarm, Answer, Command, Now, Owner, Set};
-
-/// How many RejectedReports are remembered, so that each execution gets one.
-const NOTED: usize = 100_000;
-
-/// Executions a RejectedReport was read back of, the newest ones.
-#[derive(Debug, Default)]
-pub(super) struct Noted {
-    known: Set<ExecutionId>,
-    order: VecDeque<ExecutionId>,
-}
-
-impl Noted {
-    pub(super) fn insert(&mut self, execution: ExecutionId) {
-        if self.known.insert(execution) {
-            self.order.push_back(execution);
-        }
-        if self.order.len() > NOTED
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.known.remove(&oldest);
-        }
-    }
-}
+use super::{Alarm, Answer, Command, Now, Owner};
 
 fn answer(answer: ReportAnswer) -> Answer {
     Answer::Report(answer)
@@ -99,7 +74,7 @@ impl Owner {
         let execution = report.attempt.execution_id;
         let trace = self.fold.tasks.get(task).and_then(|s| s.row.as_ref()).map(|r| r.trace_id.clone());
         // An id that was never minted is nobody's report.
-        let known = task <= self.fold.highest && !self.noted.known.contains(&execution);
+        let known = task <= self.fold.highest && !self.fold.noted.contains(execution);
         let draft =
             known.then(|| decide::rejected_report(report, task, trace.unwrap_or_default(), "not_live")).flatten();
         match draft {

@@ -13,7 +13,6 @@ use super::firing::OverdueWindow;
 use super::flight::Flight;
 use super::locking::LockState;
 use super::owed::Owed;
-use super::reporting::Noted;
 use super::{Identity, Map, Owner, OwnerConfig, OwnerRules, Phase};
 
 /// What an owner starts from.
@@ -78,7 +77,6 @@ impl Owner {
             workers: Map::default(),
             holds: Map::default(),
             rejections: Map::default(),
-            noted: Noted::default(),
             creators: Map::default(),
             creating: Map::default(),
             dispatch: Dispatch::default(),

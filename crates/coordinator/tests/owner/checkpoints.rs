@@ -2,7 +2,7 @@
 
 use coordinator::owner::{Input, OwnerConfig, Phase, Stop};
 use snapshot_store::CheckpointName;
-use task_core::{STANDARD, checkpoint};
+use task_core::{PartitionState, STANDARD, checkpoint};
 use task_events::{Offset, PartitionEpoch, RuleVersion};
 
 use crate::kit::{P, World};
@@ -49,15 +49,36 @@ pub fn one_that_was_taken_in_a_former_ownership_is_not_published() {
     assert!(w.checkpoint_names().iter().all(|n| n.offset > Offset(16)), "{:?}", w.checkpoint_names());
 }
 
+fn published(w: &World, n: usize) -> PartitionState {
+    let parts = w.members["a"].published[n].state.parts();
+    checkpoint::load(&parts.manifest, true, &STANDARD, |hash| {
+        parts.chunks.iter().find(|(h, _)| *h == hash).map(|(_, bytes)| bytes.clone())
+    })
+    .unwrap()
+}
+
+#[test]
+pub fn an_execution_gets_one_rejected_report_across_a_take_over_from_a_checkpoint() {
+    let mut w = World::with(every(16));
+    w.play("submit t1 | poll w1 => t1 e=1 | start t1 e=1 => accepted | fail t1 e=1 => accepted | approve t1 | plan t1");
+    w.play("poll w2 => t1 e=2 | complete t1 e=1 => fenced | complete t1 e=1 => fenced");
+    assert_eq!(w.count("noted t1 e=1"), 1);
+    (2..20).for_each(|i| w.play(&format!("submit t{i} => created t{i}")));
+    w.play("wait 2s");
+    let fold = published(&w, 0);
+    assert!(fold.next_offset.0 >= 16);
+    w.members.remove("a");
+    w.join_from("b", fold);
+    w.settle();
+    w.play("complete t1 e=1 => fenced");
+    assert_eq!(w.count("noted t1 e=1"), 1);
+}
+
 #[test]
 pub fn a_take_over_from_a_checkpoint_comes_to_the_same_state() {
     let mut w = filled(20);
     w.play("poll w1 => t0 e=1 | start t0 e=1 | wait 2s");
-    let parts = w.members["a"].published[0].state.parts();
-    let fold = checkpoint::load(&parts.manifest, true, &STANDARD, |hash| {
-        parts.chunks.iter().find(|(h, _)| *h == hash).map(|(_, bytes)| bytes.clone())
-    })
-    .unwrap();
+    let fold = published(&w, 0);
     assert!(w.acked() > fold.next_offset, "rows above the checkpoint are acknowledged");
     w.members.remove("a");
     w.join_from("b", fold);

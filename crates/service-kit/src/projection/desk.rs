@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use event_log::AppendOutcome;
 use task_events::EventId;
 
+use super::tries::Tried;
+
 /// An acknowledged verdict that is not read back for so long is decided anew, ms.
 const READ_BACK_WAIT_MS: u64 = 30_000;
 /// The same after an unknown outcome, ms.
@@ -44,11 +46,21 @@ pub(super) struct Desk<S> {
     entries: BTreeMap<S, Entry>,
     timers: BTreeSet<(u64, S)>,
     waiting: usize,
+    /// What was tried while the partition was held before.
+    earlier: Tried<S>,
 }
 
 impl<S: Copy + Ord> Desk<S> {
-    pub(super) fn new() -> Self {
-        Self { entries: BTreeMap::new(), timers: BTreeSet::new(), waiting: 0 }
+    pub(super) fn new(earlier: Tried<S>) -> Self {
+        Self { entries: BTreeMap::new(), timers: BTreeSet::new(), waiting: 0, earlier }
+    }
+
+    /// What was tried and is not decided, for the next time that the partition is held.
+    pub(super) fn tried(&mut self) -> Tried<S> {
+        let mut tried = std::mem::take(&mut self.earlier);
+        let now = self.entries.iter().filter(|(_, entry)| entry.attempts > 0);
+        tried.extend(now.map(|(subject, entry)| (*subject, (entry.level, entry.attempts))));
+        tried
     }
 
     /// Verdicts that are out.
@@ -62,12 +74,10 @@ impl<S: Copy + Ord> Desk<S> {
         if self.entries.get(&subject).is_some_and(|e| e.level != level) {
             self.forget(subject);
         }
-        let entry = self.entries.entry(subject).or_insert(Entry {
-            level,
-            attempts: 0,
-            waits_for: None,
-            rejected: None,
-            not_before: 0,
+        let entry = self.entries.entry(subject).or_insert_with(|| {
+            let before = self.earlier.remove(&subject).filter(|(of, _)| *of == level);
+            let attempts = before.map_or(0, |(_, attempts)| attempts);
+            Entry { level, attempts, waits_for: None, rejected: None, not_before: 0 }
         });
         if entry.not_before > now {
             return None;
@@ -159,6 +169,7 @@ impl<S: Copy + Ord> Desk<S> {
 
     /// The subject is no longer ours to move.
     pub(super) fn forget(&mut self, subject: S) {
+        self.earlier.remove(&subject);
         if let Some(entry) = self.entries.remove(&subject) {
             self.timers.remove(&(entry.not_before, subject));
             self.waiting -= usize::from(entry.waits_for.is_some());
@@ -204,7 +215,7 @@ mod tests {
 
     #[test]
     fn one_verdict_at_a_time_until_it_is_read_back() {
-        let mut desk = Desk::new();
+        let mut desk = Desk::new(Tried::new());
         assert_eq!(sent(&mut desk, 1, 0), 1);
         assert_eq!((desk.claim(7, 1, 29_999), desk.waiting()), (None, 1));
         assert_eq!(desk.read_back(7, id(9), None, 5), Outcome::Other);
@@ -214,7 +225,7 @@ mod tests {
 
     #[test]
     fn an_unknown_outcome_is_waited_for_then_decided_anew() {
-        let mut desk = Desk::new();
+        let mut desk = Desk::new(Tried::new());
         sent(&mut desk, 1, 0);
         desk.appended(7, id(1), &AppendOutcome::Unknown(String::new()), 2_000);
         assert_eq!((desk.claim(7, 1, 11_999), desk.next_due()), (None, Some(12_000)));
@@ -228,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_new_level_makes_the_old_verdict_void() {
-        let mut desk = Desk::new();
+        let mut desk = Desk::new(Tried::new());
         sent(&mut desk, 1, 0);
         assert_eq!(sent(&mut desk, 2, 1), 1);
         assert_eq!(desk.waiting(), 1);
@@ -237,8 +248,24 @@ mod tests {
     }
 
     #[test]
+    fn attempts_go_on_when_the_partition_comes_back() {
+        let mut desk = Desk::new(Tried::new());
+        sent(&mut desk, 1, 0);
+        let mut desk = Desk::new(desk.tried());
+        let mut desk = Desk::new(desk.tried());
+        assert_eq!(sent(&mut desk, 1, 0), 2);
+        desk.read_back(7, id(2), Some(4), 0);
+        let mut desk = Desk::new(desk.tried());
+        assert_eq!(sent(&mut desk, 1, 0), 3);
+        let mut desk = Desk::new(desk.tried());
+        assert_eq!(sent(&mut desk, 2, 0), 1, "another level's verdict is another verdict");
+        desk.read_back(7, id(1), None, 0);
+        assert_eq!(desk.tried(), Tried::new(), "decided");
+    }
+
+    #[test]
     fn equal_rejections_rest_longer_each_time() {
-        let mut desk = Desk::new();
+        let mut desk = Desk::new(Tried::new());
         let mut now = 0;
         let mut rests = Vec::new();
         for _ in 0..14 {
@@ -257,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_postponed_subject_can_be_hurried() {
-        let mut desk = Desk::new();
+        let mut desk = Desk::new(Tried::new());
         desk.claim(7, 1, 0);
         desk.postpone(7, 500);
         assert_eq!(desk.claim(7, 1, 499), None);

@@ -14,6 +14,7 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use task_events::{Offset, PartitionId};
 
 use super::live::Counters;
+use super::tries::Tries;
 use super::work::{Backoff, Desktop, Ended, Generation, Work, append, ask};
 use super::{Moment, Projection, ProjectionError, Projector, Stop};
 use crate::Clock;
@@ -32,6 +33,7 @@ pub(super) struct Group<'a, L: EventLog, C: Clock, J: Projector> {
     desktop: Desktop<L, C>,
     counters: Counters,
     projector: &'a J,
+    tries: &'a mut Tries<<J::Projection as Projection>::Subject>,
     parts: BTreeMap<PartitionId, Part<J::Projection>>,
     work: FuturesUnordered<Work<J::Projection, L::Tail>>,
     generation: Generation,
@@ -39,11 +41,16 @@ pub(super) struct Group<'a, L: EventLog, C: Clock, J: Projector> {
 }
 
 impl<'a, L: EventLog, C: Clock, J: Projector> Group<'a, L, C, J> {
-    pub(super) fn new(desktop: Desktop<L, C>, projector: &'a J) -> Self {
+    pub(super) fn new(
+        desktop: Desktop<L, C>,
+        projector: &'a J,
+        tries: &'a mut Tries<<J::Projection as Projection>::Subject>,
+    ) -> Self {
         Self {
             counters: Counters::new(&desktop.metrics),
             desktop,
             projector,
+            tries,
             parts: BTreeMap::new(),
             work: FuturesUnordered::new(),
             generation: 0,
@@ -82,6 +89,9 @@ impl<'a, L: EventLog, C: Clock, J: Projector> Group<'a, L, C, J> {
             let deadline = self.now().boot_ms.saturating_add(leave_within.as_millis() as u64 / 2);
             self.settle(deadline).await;
             member.leave(leave_within / 2).await;
+        }
+        for partition in self.parts.keys().copied().collect::<Vec<_>>() {
+            self.close(partition);
         }
         ended
     }
@@ -134,13 +144,19 @@ impl<'a, L: EventLog, C: Clock, J: Projector> Group<'a, L, C, J> {
                     self.release_if_settled(partition, member);
                 }
             }
-            MembershipEvent::Lost(partitions) => partitions.iter().for_each(|p| {
-                self.parts.remove(p);
-            }),
+            MembershipEvent::Lost(partitions) => partitions.into_iter().for_each(|p| self.close(p)),
         }
     }
 
+    fn close(&mut self, partition: PartitionId) {
+        if let Some(Part { phase: Phase::Live(live), .. }) = self.parts.get_mut(&partition) {
+            self.tries.keep(partition, live.tried());
+        }
+        self.parts.remove(&partition);
+    }
+
     fn open(&mut self, partition: PartitionId) {
+        self.close(partition);
         self.generation += 1;
         let generation = self.generation;
         let (work, handle) = self.desktop.open(self.projector, (partition, generation));
@@ -165,7 +181,7 @@ impl<'a, L: EventLog, C: Clock, J: Projector> Group<'a, L, C, J> {
             Phase::Live(live) => (live.appends == 0, live.projection.next_offset()),
         };
         if settled || now >= until {
-            self.parts.remove(&partition);
+            self.close(partition);
             member.release(partition, applied);
         }
     }

@@ -7,6 +7,7 @@ use futures::future::AbortHandle;
 use task_events::{EventId, Offset};
 
 use super::desk::{Desk, Outcome};
+use super::tries::Tried;
 use super::work::Backoff;
 use super::{Decision, Moment, Projection, Stop};
 use crate::{Counter, Metrics};
@@ -64,11 +65,17 @@ pub(super) struct Live<P: Projection> {
 }
 
 impl<P: Projection> Live<P> {
-    pub(super) fn new(projection: P, end: Offset, now: u64, reading: AbortHandle) -> Self {
+    pub(super) fn new(
+        projection: P,
+        tried: Tried<P::Subject>,
+        end: Offset,
+        now: u64,
+        reading: AbortHandle,
+    ) -> Self {
         let ready = projection.all_pending().into_iter().collect();
         Self {
             projection,
-            desk: Desk::new(),
+            desk: Desk::new(tried),
             ready,
             decides_from: end,
             sweep_at: now.saturating_add(SWEEP_MS),
@@ -77,6 +84,11 @@ impl<P: Projection> Live<P> {
             appends: 0,
             reading,
         }
+    }
+
+    /// What was tried and is not decided.
+    pub(super) fn tried(&mut self) -> Tried<P::Subject> {
+        self.desk.tried()
     }
 
     /// Folds what was read back.

@@ -7,6 +7,7 @@ use event_log::{EventLog, LogError, MemberSpec};
 use task_events::PartitionId;
 
 use super::group::Group;
+use super::tries::Tries;
 use super::work::{Backoff, Desktop};
 use super::{Projector, Stop};
 use crate::{Clock, Metrics, Shutdown};
@@ -57,13 +58,14 @@ where
 {
     let mut stop = shutdown.requested();
     let desktop = Desktop { log, clock, metrics };
+    let mut tries = Tries::new();
     loop {
         let joining = pin!(join(&desktop, config.member.clone()));
         let member = match futures::future::select(&mut stop, joining).await {
             futures::future::Either::Left(_) => return Ok(()),
             futures::future::Either::Right((joined, _)) => joined?,
         };
-        let mut group = Group::new(desktop.clone(), &projector);
+        let mut group = Group::new(desktop.clone(), &projector, &mut tries);
         match group.run(member, &mut stop, config.leave_within).await {
             Err(ProjectionError::Log(LogError::NotMember(_))) => {}
             ended => return ended,

@@ -12,6 +12,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use service_kit::{Clock as _, SystemClock};
 use simulation::{Mutant, caught, mutation_table, plan, run, run_range};
 
+/// A world is millions of small allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 #[command(about = "Runs the production code in simulated worlds and reports broken promises")]
 struct Args {

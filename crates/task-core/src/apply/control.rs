@@ -90,6 +90,9 @@ impl PartitionState {
         if self.rules.sequence && record.event.event_sequence != EventSequence(0) {
             return Err(Reason::StaleSequence);
         }
+        if let (true, Body::RejectedReport(report)) = (self.keep_rows, &record.event.body) {
+            self.noted.insert(report.execution_id);
+        }
         self.touch_row(record, id);
         Ok(Change::Reported(id))
     }

@@ -28,6 +28,9 @@ pub(super) struct Manifest {
     pub(super) state_hash: String,
     pub(super) core_chunks: Vec<String>,
     pub(super) row_chunks: Vec<String>,
+    /// Ids of the noted reports, 16 bytes each; absent in manifests without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) noted_chunks: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]

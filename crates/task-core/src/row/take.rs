@@ -69,6 +69,7 @@ impl Row {
                 self.failed_step = None;
                 self.failed_step_idempotent = None;
                 self.attempt_failed = b.execution_id.is_some();
+                self.released_in_a_row = 0;
                 // Without an attempt the one before may still have its lease, or what is left of it.
                 if b.execution_id.is_some() {
                     self.lease_left_ms = b.lease_left_ms;

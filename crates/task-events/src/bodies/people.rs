@@ -37,7 +37,8 @@ pub struct TaskReplayRequested {
     pub actor: Text,
     /// Why, as given.
     pub reason: Text,
-    /// Offset of the event that closed it.
+    /// Offset of the closed task's last event: the one that closed it, or a review since. That event
+    /// has the `event_sequence` of `carried`.
     pub closed_at_offset: Offset,
 }
 

@@ -25,7 +25,8 @@ impl<L: EventLog, C: Clock, J: Projector> Group<'_, L, C, J> {
             (Ended::Opened { projection, tail, end }, Phase::Opening(_)) => {
                 let (work, reading) = read(id, tail);
                 self.work.push(work);
-                part.phase = Phase::Live(Box::new(Live::new(*projection, end, now.boot_ms, reading)));
+                let tried = self.tries.take(partition);
+                part.phase = Phase::Live(Box::new(Live::new(*projection, tried, end, now.boot_ms, reading)));
             }
             (Ended::NoStart, Phase::Opening(_)) => self.open(partition),
             (Ended::Unreadable(error), _) => return Err(error.into()),

@@ -21,7 +21,8 @@ fn a_revoked_partition_is_given_back_once_appends_are_settled() {
     assert_eq!((world.log.released(), world.log.open_tails()), (vec![PartitionId(0)], 1));
     world.log.assign(&[0]);
     world.run.settle();
-    assert_eq!(world.verdicts(), [(1, 1, 1), (1, 1, 1), (2, 1, 1)], "a new fold decides by what it sees");
+    let anew = [(1, 1, 1), (1, 1, 2), (2, 1, 1)];
+    assert_eq!(world.verdicts(), anew, "a new fold decides by what it sees, and repeats no identity");
     world.log.tell(revoke(2));
     world.run.settle();
     assert_eq!(world.log.released().len(), 2);
@@ -85,6 +86,22 @@ fn a_member_that_was_dropped_joins_again_and_starts_anew() {
     world.open(2, 1);
     assert_eq!(world.verdicts(), [(1, 1, 1), (2, 1, 1)]);
     assert_eq!(world.log.open_tails(), 1);
+}
+
+#[test]
+fn attempts_are_counted_across_assignments() {
+    let mut world = World::new();
+    world.log.assign(&[0]);
+    world.log.fate(Fate::Stuck);
+    world.open(1, 1);
+    world.log.fate(Fate::Stuck);
+    world.log.tell(Ok(MembershipEvent::Lost(vec![PartitionId(0)])));
+    world.log.assign(&[0]);
+    world.run.settle();
+    world.log.tell(Err(LogError::NotMember("toys".into())));
+    world.log.assign(&[0]);
+    world.run.settle();
+    assert_eq!(world.verdicts(), [(1, 1, 1), (1, 1, 2), (1, 1, 3)]);
 }
 
 #[test]
