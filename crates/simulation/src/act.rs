@@ -86,10 +86,10 @@ impl Shared {
         self.at(at, Ev::Act(Act::Request(Box::new(request))));
     }
 
-    /// An owner answered; the answer goes back.
-    pub fn answer(&mut self, from: From, asked: &Asked, answer: Answer) {
+    /// An owner answered what arrived at `since`; the answer goes back.
+    pub fn answer(&mut self, since: u64, from: From, asked: &Asked, answer: Answer) {
         let now = self.now();
-        self.audit.answered(now, asked, &answer);
+        self.audit.answered((since, now), asked, &answer);
         if self.strikes(Fault::AnswerLost) {
             return;
         }

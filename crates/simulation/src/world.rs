@@ -348,10 +348,10 @@ impl World {
         }
         let Request { proc, partition, command, asked, from } = request;
         let surface = self.procs[proc].surface.clone();
-        let hub = self.hub.clone();
+        let (hub, since) = (self.hub.clone(), self.time.us());
         self.exec.spawn(proc, async move {
             let answer = edge::ask(surface, partition, command).await;
-            hub.lock().answer(from, &asked, answer);
+            hub.lock().answer(since, from, &asked, answer);
         });
     }
 

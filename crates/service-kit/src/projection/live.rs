@@ -65,13 +65,7 @@ pub(super) struct Live<P: Projection> {
 }
 
 impl<P: Projection> Live<P> {
-    pub(super) fn new(
-        projection: P,
-        tried: Tried<P::Subject>,
-        end: Offset,
-        now: u64,
-        reading: AbortHandle,
-    ) -> Self {
+    pub(super) fn new(projection: P, tried: Tried<P::Subject>, end: Offset, now: u64, reading: AbortHandle) -> Self {
         let ready = projection.all_pending().into_iter().collect();
         Self {
             projection,

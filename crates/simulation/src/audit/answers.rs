@@ -113,12 +113,12 @@ pub(crate) struct Facts {
 }
 
 impl Audit {
-    /// An owner answers.
-    pub fn answered(&mut self, now: u64, asked: &Asked, answer: &Answer) {
+    /// An owner answers what arrived at `since`, true µs.
+    pub fn answered(&mut self, (since, now): (u64, u64), asked: &Asked, answer: &Answer) {
         self.now = now;
         match asked {
             Asked::Create(op, key) => self.create_answered(*op, *key, answer),
-            Asked::Cancel(op, task) => self.cancel_answered(*op, *task, answer),
+            Asked::Cancel(op, task) => self.cancel_answered(since, *op, *task, answer),
             Asked::Replay(op, task) | Asked::Review(op, task) => self.replay_answered(*op, *task, answer),
             Asked::Get(task) => self.get_answered(*task, answer),
             Asked::Report(report) => self.report_answered(report, answer),
@@ -182,12 +182,13 @@ impl Audit {
         }
     }
 
-    fn cancel_answered(&mut self, op: OpId, task: TaskId, answer: &Answer) {
+    fn cancel_answered(&mut self, since: u64, op: OpId, task: TaskId, answer: &Answer) {
         match answer {
             Answer::CancelAccepted => {
-                let run = self.task(task).map_or(0, |(core, _)| core.run_no.0);
-                // Of this run, or of the one before if the owner was a moment behind.
-                if !(run.saturating_sub(1)..=run).any(|r| self.facts.cancelled.contains(&(task, r))) {
+                let last = self.task(task).map_or(0, |(core, _)| core.run_no.0);
+                // Of a run that was the task's after it was asked, as the owner may know it then.
+                let first = self.run_at(task, since.saturating_sub(self.stale_us));
+                if !(first..=last).any(|r| self.facts.cancelled.contains(&(task, r))) {
                     self.find(
                         18,
                         format!("cancel of task {task} was accepted and is not in the log"),
@@ -206,6 +207,13 @@ impl Audit {
                 self.never(op, other);
             }
         }
+    }
+
+    fn run_at(&self, task: TaskId, us: u64) -> u32 {
+        let part = &self.parts[usize::from(task.partition().0)];
+        let rows = part.rows.get(&task).map_or(&[][..], Vec::as_slice);
+        let landed = rows.partition_point(|row| part.landed_us[row.offset.0 as usize] <= us);
+        rows[..landed].last().map_or(0, |row| row.core.run_no.0)
     }
 
     fn replay_answered(&mut self, op: OpId, task: TaskId, answer: &Answer) {
