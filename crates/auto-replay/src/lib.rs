@@ -13,11 +13,11 @@ use event_log::{EventLog, MemberSpec};
 use service_kit::projection::{ProjectionConfig, ProjectionError, run_projection};
 use service_kit::{Clock, Metrics, Shutdown};
 use snapshot_store::SnapshotStore;
-use verdict_writer::{Loader, client_id};
+use verdict_writer::{FoldSource, client_id};
 
 pub use config::{InvalidConfig, ReplayConfig};
 pub use guard::{Finding, Guard, Opinion};
-pub use projection::{ReplayProjection, Replayer};
+pub use projection::{Heard, ReplayProjection, Replayer};
 
 /// Name of the service's group.
 pub const GROUP: &str = "auto-replay";
@@ -33,7 +33,7 @@ pub struct Deps<L, S, C> {
     /// Counters and alarms.
     pub metrics: Metrics,
     /// Where a partition's fold starts.
-    pub loader: Loader,
+    pub source: FoldSource,
 }
 
 /// Runs the replayer until `shutdown` is requested or it cannot go on.
@@ -53,7 +53,7 @@ pub async fn run<L: EventLog, S: SnapshotStore, C: Clock>(
         store: deps.store,
         clock: deps.clock.clone(),
         metrics: deps.metrics.clone(),
-        loader: deps.loader,
+        source: deps.source,
         config,
     };
     run_projection(deps.log, deps.clock, deps.metrics, replayer, loop_config, shutdown).await?;

@@ -4,11 +4,11 @@ use event_log::RawRecord;
 use futures::future::{BoxFuture, Either, FutureExt as _, select};
 use service_kit::projection::{Decision, Folded, Moment, Projection, Projector, Stop};
 use service_kit::{Clock, Counter, Metrics};
-use snapshot_store::{SnapshotRow, SnapshotStore, StoreError};
+use snapshot_store::{CheckpointName, SnapshotRow, SnapshotStore, StoreError};
 use task_core::Pen;
 use task_core::decide::replay_plan;
 use task_events::{Offset, PartitionId, TaskId, Witness};
-use verdict_writer::{Loader, PenFold, VerdictWriter};
+use verdict_writer::{FoldSource, PenFold, VerdictWriter};
 
 use crate::{Guard, Opinion, ReplayConfig};
 
@@ -18,7 +18,7 @@ pub struct Replayer<S, C> {
     pub(crate) store: S,
     pub(crate) clock: C,
     pub(crate) metrics: Metrics,
-    pub(crate) loader: Loader,
+    pub(crate) source: FoldSource,
 }
 
 impl<S: SnapshotStore, C: Clock> Projector for Replayer<S, C> {
@@ -28,15 +28,15 @@ impl<S: SnapshotStore, C: Clock> Projector for Replayer<S, C> {
         let (producer, metrics) = (self.config.producer.clone(), self.metrics.clone());
         let (store, clock) = (self.store.clone(), self.clock.clone());
         let (guard, patience_ms) = (Guard::new(&self.config), self.config.guard_wait_ms);
-        let loading = (self.loader)(partition);
+        let opening = self.source.open(partition, (Pen::Replayer, producer.clone()), metrics.clone());
         async move {
-            let state = loading.await?;
+            let fold = opening.await?;
             Ok(ReplayProjection {
-                writer: VerdictWriter::new(partition, producer.clone(), metrics.clone()),
+                writer: VerdictWriter::new(partition, producer, metrics.clone()),
                 witnessed: metrics.counter("replay_plans_witnessed"),
                 log_only: metrics.counter("replay_plans_log_only"),
                 findings: metrics.counter("consistency_findings"),
-                fold: PenFold::new(state, Pen::Replayer, producer, metrics.clone()),
+                fold,
                 guard,
                 store,
                 clock,
@@ -86,9 +86,17 @@ impl<S: SnapshotStore, C: Clock> ReplayProjection<S, C> {
     }
 }
 
+/// What the snapshot track answered.
+pub enum Heard {
+    /// Rows of these tasks.
+    Rows(Vec<TaskId>, Result<Vec<Option<SnapshotRow>>, StoreError>),
+    /// Checkpoints of others.
+    Published(Vec<CheckpointName>),
+}
+
 impl<S: SnapshotStore, C: Clock> Projection for ReplayProjection<S, C> {
     type Subject = TaskId;
-    type Answer = (Vec<TaskId>, Result<Vec<Option<SnapshotRow>>, StoreError>);
+    type Answer = Heard;
 
     fn next_offset(&self) -> Offset {
         self.fold.state().next_offset
@@ -119,7 +127,8 @@ impl<S: SnapshotStore, C: Clock> Projection for ReplayProjection<S, C> {
     }
 
     fn questions(&mut self, now: Moment) -> Vec<BoxFuture<'static, Self::Answer>> {
-        let mut questions = Vec::new();
+        let mut questions: Vec<BoxFuture<'static, Heard>> = Vec::new();
+        questions.extend(self.fold.question().map(|asked| asked.map(Heard::Published).boxed()));
         while let Some(tasks) = self.guard.next_batch() {
             let reading = self.store.snapshots(tasks.clone()).boxed();
             // A store that never answers must not use up the reads that may be out.
@@ -127,8 +136,10 @@ impl<S: SnapshotStore, C: Clock> Projection for ReplayProjection<S, C> {
             questions.push(
                 select(reading, patience)
                     .map(|first| match first {
-                        Either::Left((rows, _)) => (tasks, rows),
-                        Either::Right(((), _)) => (tasks, Err(StoreError::Unavailable("no answer in time".into()))),
+                        Either::Left((rows, _)) => Heard::Rows(tasks, rows),
+                        Either::Right(((), _)) => {
+                            Heard::Rows(tasks, Err(StoreError::Unavailable("no answer in time".into())))
+                        }
                     })
                     .boxed(),
             );
@@ -136,13 +147,20 @@ impl<S: SnapshotStore, C: Clock> Projection for ReplayProjection<S, C> {
         questions
     }
 
-    fn answered(&mut self, (tasks, rows): Self::Answer, now: Moment) -> Vec<TaskId> {
+    fn answered(&mut self, heard: Heard, now: Moment) -> Result<Vec<TaskId>, Stop> {
+        let (tasks, rows) = match heard {
+            Heard::Rows(tasks, rows) => (tasks, rows),
+            Heard::Published(names) => {
+                self.fold.published(&names)?;
+                return Ok(Vec::new());
+            }
+        };
         self.guard.read_ended();
         let rows = match rows {
             Ok(rows) if rows.len() == tasks.len() => rows,
             Ok(_) | Err(_) => {
                 tasks.iter().for_each(|task| self.guard.unread(*task, now.boot_ms));
-                return tasks;
+                return Ok(tasks);
             }
         };
         for (task, row) in tasks.iter().zip(&rows) {
@@ -152,6 +170,6 @@ impl<S: SnapshotStore, C: Clock> Projection for ReplayProjection<S, C> {
                 self.metrics.alarm("snapshot_differs", format!("task {}: {}", finding.task, finding.detail));
             }
         }
-        tasks
+        Ok(tasks)
     }
 }

@@ -13,7 +13,7 @@ use task_events::{
     Body, ErrorCategory, Event, Incarnation, Offset, PartitionId, Service, Sha256Hash, TaskId, TaskReplayPlanned,
     TaskState, Witness,
 };
-use verdict_writer::from_the_start;
+use verdict_writer::FoldSource;
 use verdict_writer::testing::ScriptedOwner;
 
 use super::*;
@@ -113,7 +113,7 @@ impl World {
             store: store.clone(),
             clock: clock.clone(),
             metrics: metrics.clone(),
-            loader: from_the_start(),
+            source: FoldSource::from_the_start(),
         };
         let replayer = Driven::new(run(deps, config(), Shutdown::default()));
         log.assign(&[0]);

@@ -139,7 +139,7 @@ async fn every_reader_quarantines_alike_and_stops_at_rules_it_does_not_know() {
         clock: SystemClock,
         metrics: engine_sees.clone(),
         entropy: Box::new(SystemEntropy::default()),
-        loader: verdict_writer::from_the_start(),
+        source: verdict_writer::FoldSource::from_the_start(),
     };
     let engine =
         tokio::spawn(task_engine::run(deps, task_engine::EngineConfig::new("e".into(), incarnation), never.clone()));
@@ -148,7 +148,7 @@ async fn every_reader_quarantines_alike_and_stops_at_rules_it_does_not_know() {
         store,
         clock: SystemClock,
         metrics: replayer_sees.clone(),
-        loader: verdict_writer::from_the_start(),
+        source: verdict_writer::FoldSource::from_the_start(),
     };
     let replayer = tokio::spawn(auto_replay::run(deps, auto_replay::ReplayConfig::new("r".into(), incarnation), never));
 

@@ -75,7 +75,10 @@ pub trait Projection: Send + 'static {
     fn questions(&mut self, now: Moment) -> Vec<BoxFuture<'static, Self::Answer>>;
 
     /// Takes an answer in and says which subjects to look at again.
-    fn answered(&mut self, answer: Self::Answer, now: Moment) -> Vec<Self::Subject>;
+    ///
+    /// # Errors
+    /// The reader cannot go on after this answer.
+    fn answered(&mut self, answer: Self::Answer, now: Moment) -> Result<Vec<Self::Subject>, Stop>;
 }
 
 /// Where projections come from.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auto_replay::ReplayConfig;
+use fold_start::StoredCheckpoints;
 use service_kit::{Entropy, Metrics, Shutdown};
+use task_core::Rules;
 use task_core::decide::RetryPolicy;
-use task_core::{PartitionState, Rules};
 use task_engine::EngineConfig;
 use task_events::{Incarnation, Text};
-use verdict_writer::Loader;
+use verdict_writer::FoldSource;
 
 use crate::clock::SimClock;
 use crate::hub::Hub;
@@ -32,6 +33,8 @@ pub struct Verdicts {
     pub clock: SimClock,
     /// Shared part, for the auditor.
     pub hub: Hub,
+    /// Interval of checkpoints.
+    pub checkpoint_every: u64,
     /// Rules of the fold.
     pub rules: &'static Rules,
     /// Seed of jitter.
@@ -50,9 +53,15 @@ impl Entropy for Seeded {
 }
 
 impl Verdicts {
-    fn loader(&self) -> Loader {
-        let rules = self.rules;
-        Arc::new(move |partition| Box::pin(std::future::ready(Ok(PartitionState::with_rules(partition, true, rules)))))
+    fn source(&self) -> FoldSource {
+        let checkpoints = StoredCheckpoints {
+            log: self.log.clone(),
+            store: SimStore::new(self.hub.clone()),
+            clock: self.clock.clone(),
+            rules: self.rules,
+            metrics: self.metrics.clone(),
+        };
+        FoldSource { checkpoints: Arc::new(checkpoints), every: self.checkpoint_every }
     }
 
     /// Runs the engine until the process is killed.
@@ -61,7 +70,7 @@ impl Verdicts {
         config.policy = RetryPolicy { base_ms: 50, cap_ms: CAP_MS, version: 1 };
         config.leave_within = Duration::from_millis(500);
         let deps = task_engine::Deps {
-            loader: self.loader(),
+            source: self.source(),
             log: self.log,
             clock: self.clock,
             metrics: self.metrics,
@@ -77,7 +86,7 @@ impl Verdicts {
         (config.guard_wait_ms, config.guard_reread_ms) = (1_500, 50);
         config.leave_within = Duration::from_millis(500);
         let deps = auto_replay::Deps {
-            loader: self.loader(),
+            source: self.source(),
             log: self.log,
             store: SimStore::new(self.hub.clone()),
             clock: self.clock,

@@ -395,6 +395,7 @@ impl World {
                     log,
                     clock: process.clock.clone(),
                     hub: self.hub.clone(),
+                    checkpoint_every: self.plan.owner.checkpoint_every,
                     rules: self.plan.fold_rules,
                     random,
                     metrics: process.metrics.clone(),

@@ -17,6 +17,9 @@ use crate::core_state::CANONICAL_LEN;
 use crate::table::Frozen;
 use crate::{CoreState, MAX_NOTED, NotedReports, PartitionState, Row, Rules, Slot, TaskTable};
 
+/// Checkpoints stand at offsets divisible by this (design.md §4.10).
+pub const EVERY: u64 = 65_536;
+
 /// Tasks in one chunk: keeps a chunk near 1 MiB with rows.
 pub const TASKS_PER_CHUNK: usize = 1024;
 

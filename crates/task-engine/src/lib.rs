@@ -13,7 +13,7 @@ use event_log::{EventLog, MemberSpec};
 use parking_lot::Mutex;
 use service_kit::projection::{ProjectionConfig, ProjectionError, run_projection};
 use service_kit::{Clock, Entropy, Metrics, Shutdown};
-use verdict_writer::{Loader, client_id};
+use verdict_writer::{FoldSource, client_id};
 
 pub use config::{EngineConfig, InvalidConfig, MAX_BACKOFF_CAP_MS};
 pub use projection::{Engine, EngineProjection};
@@ -32,7 +32,7 @@ pub struct Deps<L, C> {
     /// Source of the jitter.
     pub entropy: Box<dyn Entropy>,
     /// Where a partition's fold starts.
-    pub loader: Loader,
+    pub source: FoldSource,
 }
 
 /// Runs the engine until `shutdown` is requested or it cannot go on.
@@ -51,7 +51,7 @@ pub async fn run<L: EventLog, C: Clock>(
     let engine = Engine {
         metrics: deps.metrics.clone(),
         entropy: Arc::new(Mutex::new(deps.entropy)),
-        loader: deps.loader,
+        source: deps.source,
         config,
     };
     run_projection(deps.log, deps.clock, deps.metrics, engine, loop_config, shutdown).await?;

@@ -1,6 +1,5 @@
 //! The engine's decisions on one partition.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use event_log::RawRecord;
@@ -8,10 +7,11 @@ use futures::future::{BoxFuture, FutureExt as _};
 use parking_lot::Mutex;
 use service_kit::projection::{Decision, Folded, Moment, Projection, Projector, Stop};
 use service_kit::{Counter, Entropy, Metrics};
+use snapshot_store::CheckpointName;
 use task_core::Pen;
 use task_core::decide::{RetryPolicy, retry_verdict};
 use task_events::{Kind, Offset, PartitionId, TaskId};
-use verdict_writer::{Loader, PenFold, VerdictWriter};
+use verdict_writer::{FoldSource, PenFold, VerdictWriter};
 
 use crate::EngineConfig;
 
@@ -20,7 +20,7 @@ pub struct Engine {
     pub(crate) config: EngineConfig,
     pub(crate) metrics: Metrics,
     pub(crate) entropy: Arc<Mutex<Box<dyn Entropy>>>,
-    pub(crate) loader: Loader,
+    pub(crate) source: FoldSource,
 }
 
 impl Projector for Engine {
@@ -29,14 +29,14 @@ impl Projector for Engine {
     fn load(&self, partition: PartitionId) -> BoxFuture<'static, Result<EngineProjection, String>> {
         let (producer, metrics) = (self.config.producer.clone(), self.metrics.clone());
         let (entropy, policy) = (self.entropy.clone(), self.config.policy);
-        let loading = (self.loader)(partition);
+        let opening = self.source.open(partition, (Pen::Engine, producer.clone()), metrics.clone());
         async move {
-            let state = loading.await?;
+            let fold = opening.await?;
             Ok(EngineProjection {
-                writer: VerdictWriter::new(partition, producer.clone(), metrics.clone()),
+                writer: VerdictWriter::new(partition, producer, metrics.clone()),
                 approved: metrics.counter("engine_retries_approved"),
                 given_up: metrics.counter("engine_given_up"),
-                fold: PenFold::new(state, Pen::Engine, producer, metrics),
+                fold,
                 entropy,
                 policy,
             })
@@ -57,7 +57,7 @@ pub struct EngineProjection {
 
 impl Projection for EngineProjection {
     type Subject = TaskId;
-    type Answer = Infallible;
+    type Answer = Vec<CheckpointName>;
 
     fn next_offset(&self) -> Offset {
         self.fold.state().next_offset
@@ -95,11 +95,12 @@ impl Projection for EngineProjection {
         }
     }
 
-    fn questions(&mut self, _: Moment) -> Vec<BoxFuture<'static, Infallible>> {
-        Vec::new()
+    fn questions(&mut self, _: Moment) -> Vec<BoxFuture<'static, Self::Answer>> {
+        self.fold.question().into_iter().collect()
     }
 
-    fn answered(&mut self, answer: Infallible, _: Moment) -> Vec<TaskId> {
-        match answer {}
+    fn answered(&mut self, names: Self::Answer, _: Moment) -> Result<Vec<TaskId>, Stop> {
+        self.fold.published(&names)?;
+        Ok(Vec::new())
     }
 }

@@ -1,11 +1,16 @@
 //! Histories: the owner writes, the engine answers.
 
+use fold_start::{Checkpoints, Start};
+use futures::future::{BoxFuture, FutureExt as _};
 use service_kit::testing::{Driven, Fate, ManualClock, ScriptedLog, Steps};
+use snapshot_store::CheckpointName;
+use task_core::PartitionState;
 use task_core::decide::RetryPolicy;
 use task_events::{
-    Body, ErrorCategory, Event, Incarnation, Service, TaskFailedPermanently, TaskId, TaskRetryApproved, TaskState,
+    Body, ErrorCategory, Event, Incarnation, Offset, PartitionEpoch, PartitionId, RuleVersion, Service,
+    TaskFailedPermanently, TaskId, TaskRetryApproved, TaskState,
 };
-use verdict_writer::from_the_start;
+use verdict_writer::FoldSource;
 use verdict_writer::testing::ScriptedOwner;
 
 use super::*;
@@ -59,12 +64,22 @@ fn start(
     metrics: &Metrics,
     config: EngineConfig,
 ) -> Driven<Result<(), EngineError>> {
+    start_from(log, clock, metrics, config, FoldSource::from_the_start())
+}
+
+fn start_from(
+    log: &ScriptedLog,
+    clock: &ManualClock,
+    metrics: &Metrics,
+    config: EngineConfig,
+    source: FoldSource,
+) -> Driven<Result<(), EngineError>> {
     let deps = Deps {
         log: log.clone(),
         clock: clock.clone(),
         metrics: metrics.clone(),
         entropy: Box::new(Steps::default()),
-        loader: from_the_start(),
+        source,
     };
     Driven::new(run(deps, config, Shutdown::default()))
 }
@@ -188,6 +203,60 @@ fn garbage_is_quarantined_and_the_partition_goes_on() {
     world.engine.settle();
     assert_eq!(world.metrics.counters()["engine_given_up"], 1);
     assert_eq!(world.metrics.alarms()["record_quarantined"].count, 1);
+}
+
+// The checkpoint of a store that has one, with whatever others say of it.
+#[derive(Clone)]
+struct Published(PartitionState, Vec<CheckpointName>);
+
+impl Checkpoints for Published {
+    fn start(&self, _: PartitionId) -> BoxFuture<'static, Result<Start, String>> {
+        std::future::ready(Ok(Start { fold: self.0.clone(), published: Vec::new() })).boxed()
+    }
+
+    fn published(&self, _: PartitionId) -> BoxFuture<'static, Vec<CheckpointName>> {
+        std::future::ready(self.1.clone()).boxed()
+    }
+}
+
+fn name(offset: u64, state_hash: u128) -> CheckpointName {
+    CheckpointName {
+        partition: PartitionId(0),
+        offset: Offset(offset),
+        epoch: PartitionEpoch(1),
+        rule_version: RuleVersion(1),
+        state_hash,
+    }
+}
+
+#[test]
+fn it_goes_on_from_a_checkpoint_and_stops_where_another_fold_differs() {
+    for differs in [false, true] {
+        let mut world = World::new();
+        let task = world.owner.create(3);
+        world.owner.run(task, "w1", 0);
+        let before = world.owner.state().clone();
+        world.owner.fail(task, ErrorCategory::Transient);
+        let failed = world.owner.state().clone();
+        let quiet = ScriptedLog::new(1);
+        world.log.records(0).into_iter().for_each(|record| quiet.write_raw(record));
+        let others = vec![name(failed.next_offset.0, failed.hash() + u128::from(differs))];
+        let source = FoldSource { checkpoints: Arc::new(Published(before.clone(), others)), every: 1 };
+        let metrics = Metrics::default();
+        let mut engine = start_from(&quiet, &world.clock, &metrics, config(), source);
+        quiet.assign(&[0]);
+        engine.settle();
+        let folded = failed.next_offset.0 - before.next_offset.0;
+        assert!(metrics.counters()["projection_records_folded"] >= folded, "only what lies above it");
+        assert!(folded < failed.next_offset.0);
+        assert_eq!(quiet.appended().len(), 1, "it decides what was pending above the checkpoint");
+        if differs {
+            assert!(matches!(&engine.output, Some(Err(EngineError::Loop(ProjectionError::Stopped { .. })))));
+            assert_eq!(metrics.alarms()["state_differs"].count, 1);
+        } else {
+            assert_eq!(engine.output, None);
+        }
+    }
 }
 
 #[test]

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use event_log::RawRecord;
+use futures::future::BoxFuture;
 use service_kit::projection::{Folded, Own, Stop};
 use service_kit::{Counter, Metrics};
+use snapshot_store::CheckpointName;
 use task_core::decide::View;
 use task_core::{Change, ControlChange, PartitionState, Pen, Record, Verdict, pending_work};
 use task_events::{Event, EventId, EventSequence, KindClass, Offset, Producer, TaskId};
+
+use crate::source::Compared;
 
 /// A task whose pen is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +27,7 @@ pub struct Held {
 /// The fold.
 pub struct PenFold {
     state: PartitionState,
+    compared: Compared,
     pen: Pen,
     producer: Producer,
     held: BTreeMap<TaskId, Held>,
@@ -33,7 +38,13 @@ pub struct PenFold {
 
 impl PenFold {
     /// Goes on from `state`, which keeps rows.
-    pub fn new(state: PartitionState, pen: Pen, producer: Producer, metrics: Metrics) -> Self {
+    pub(crate) fn new(
+        state: PartitionState,
+        compared: Compared,
+        pen: Pen,
+        producer: Producer,
+        metrics: Metrics,
+    ) -> Self {
         let held = state
             .tasks
             .iter()
@@ -44,7 +55,7 @@ impl PenFold {
             })
             .collect();
         let quarantined = metrics.counter("records_quarantined");
-        Self { state, pen, producer, held, quarantined, metrics, broker_ms: i64::MIN }
+        Self { state, compared, pen, producer, held, quarantined, metrics, broker_ms: i64::MIN }
     }
 
     /// The state folded so far.
@@ -78,7 +89,8 @@ impl PenFold {
     /// Folds the record at the state's next offset.
     ///
     /// # Errors
-    /// Rules are active now that this binary does not know.
+    /// Rules are active now that this binary does not know, or somebody else's fold has another
+    /// state here.
     pub fn fold(&mut self, raw: &RawRecord) -> Result<Folded<TaskId>, Stop> {
         self.broker_ms = self.broker_ms.max(raw.broker_ms);
         let event = match raw.event() {
@@ -88,6 +100,7 @@ impl PenFold {
                 self.quarantined.add(1);
                 let at = format!("partition {} offset {}: {reason}", raw.partition, raw.offset);
                 self.metrics.alarm("record_quarantined", at);
+                self.compared.folded(&self.state)?;
                 return Ok(Folded::NOTHING);
             }
         };
@@ -96,9 +109,23 @@ impl PenFold {
         if let Verdict::Accepted(Change::Control(ControlChange::RulesActivated { version, known: false })) = verdict {
             return Err(Stop::UnknownRules(version));
         }
+        self.compared.folded(&self.state)?;
         let own = self.own(&record.event, &verdict);
         let touched = self.touched(&record, &verdict);
         Ok(Folded { touched, own })
+    }
+
+    /// A question to the snapshot track, when it is time to compare states.
+    pub fn question(&mut self) -> Option<BoxFuture<'static, Vec<CheckpointName>>> {
+        self.compared.question()
+    }
+
+    /// Its answer.
+    ///
+    /// # Errors
+    /// Somebody else's fold has another state at the same offset.
+    pub fn published(&mut self, names: &[CheckpointName]) -> Result<(), Stop> {
+        self.compared.published(names)
     }
 
     // The pen is read off the state, never off the event; the event only tells where to look.

@@ -11,7 +11,8 @@ use task_events::{
     owner_event_id,
 };
 
-use crate::PenFold;
+use crate::source::Compared;
+use crate::{FoldSource, PenFold};
 
 /// Wall clock of the histories: the zero of [`service_kit::testing::ManualClock`].
 const NOW_MS: i64 = task_events::TASK_ID_EPOCH_MS;
@@ -30,7 +31,8 @@ impl ScriptedOwner {
     pub fn claim(log: &ScriptedLog) -> Self {
         let producer = Producer { service: Service::Coordinator, instance: "c1".into(), incarnation: Incarnation(1) };
         let state = PartitionState::new(PartitionId(0), true);
-        let fold = PenFold::new(state, Pen::Owner, producer.clone(), Default::default());
+        let compared = Compared::new(FoldSource::from_the_start(), PartitionId(0));
+        let fold = PenFold::new(state, compared, Pen::Owner, producer.clone(), Default::default());
         let mut owner = Self { log: log.clone(), fold, encoder: Encoder::new(), producer, seq: 0 };
         owner.write(Draft::control(Body::OwnershipClaimed(OwnershipClaimed {
             url: "http://c1".into(),

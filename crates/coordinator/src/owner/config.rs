@@ -94,7 +94,7 @@ impl Default for OwnerConfig {
             owed_bytes: 64 * 1024 * 1024,
             row_lag_ms: 1_000,
             pen_lag_ms: 100,
-            checkpoint_every: 65_536,
+            checkpoint_every: task_core::checkpoint::EVERY,
             superseded_ms: 2_000,
             claim_backoff_ms: 1_000,
             claim_backoff_max_ms: 30_000,

@@ -1,6 +1,5 @@
 //! How the edge speaks to an owner, and how a test really stops one.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -16,9 +15,14 @@ use tokio::sync::Notify;
 
 use super::{Answer, Command, Owner, Phase, Token, Why};
 
+/// Of those who ask.
 pub(super) enum Message {
     Ask(Token, Box<Command>, oneshot::Sender<Answer>),
     Forget(Token),
+}
+
+/// Of the group.
+pub(super) enum Control {
     Drain(Duration),
     Lost,
 }
@@ -26,7 +30,7 @@ pub(super) enum Message {
 /// Where an owner hears from its edge.
 pub struct Inbox {
     messages: mpsc::UnboundedReceiver<Message>,
-    held: VecDeque<Message>,
+    control: mpsc::UnboundedReceiver<Control>,
     status: Arc<Status>,
 }
 
@@ -43,16 +47,18 @@ struct Status {
 #[derive(Clone)]
 pub struct OwnerHandle {
     messages: mpsc::UnboundedSender<Message>,
+    control: mpsc::UnboundedSender<Control>,
     tokens: Arc<AtomicU64>,
     status: Arc<Status>,
 }
 
 /// A pair of both sides.
 pub fn inbox() -> (OwnerHandle, Inbox) {
-    let (sender, receiver) = mpsc::unbounded();
+    let (messages, asked) = mpsc::unbounded();
+    let (control, told) = mpsc::unbounded();
     let status = Arc::<Status>::default();
-    let handle = OwnerHandle { messages: sender, tokens: Arc::default(), status: status.clone() };
-    (handle, Inbox { messages: receiver, held: VecDeque::new(), status })
+    let handle = OwnerHandle { messages, control, tokens: Arc::default(), status: status.clone() };
+    (handle, Inbox { messages: asked, control: told, status })
 }
 
 impl Inbox {
@@ -66,21 +72,17 @@ impl Inbox {
         }
     }
 
-    pub(super) fn poll_control(&mut self, cx: &mut Context<'_>) -> Poll<Option<Message>> {
-        match self.held.pop_front() {
-            Some(message) => Poll::Ready(Some(message)),
-            None => Pin::new(&mut self.messages).poll_next(cx),
-        }
+    /// What the group says; an edge that is gone has lost the partition.
+    pub(super) fn poll_control(&mut self, cx: &mut Context<'_>) -> Poll<Control> {
+        Pin::new(&mut self.control).poll_next(cx).map(|told| told.unwrap_or(Control::Lost))
     }
 
-    // While loading there is nothing to decide: everything but the end is kept for later.
-    pub(super) fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            match Pin::new(&mut self.messages).poll_next(cx) {
-                Poll::Ready(Some(Message::Lost | Message::Drain(_)) | None) => return Poll::Ready(()),
-                Poll::Ready(Some(message)) => self.held.push_back(message),
-                Poll::Pending => return Poll::Pending,
-            }
+    /// What somebody asks.
+    pub(super) fn poll_asked(&mut self, cx: &mut Context<'_>) -> Poll<Message> {
+        match Pin::new(&mut self.messages).poll_next(cx) {
+            Poll::Ready(Some(message)) => Poll::Ready(message),
+            // Nobody can ask any more: the group's side says what follows from that.
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
     }
 }
@@ -123,12 +125,12 @@ impl OwnerHandle {
 
     /// Asks it to hand the partition over within this time.
     pub fn drain(&self, within: Duration) {
-        let _ = self.messages.unbounded_send(Message::Drain(within));
+        let _ = self.control.unbounded_send(Control::Drain(within));
     }
 
     /// Tells it that the partition is somebody else's.
     pub fn lost(&self) {
-        let _ = self.messages.unbounded_send(Message::Lost);
+        let _ = self.control.unbounded_send(Control::Lost);
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use assignment_lock::AssignmentLock;
 use event_log::{EventLog, LogError, Tail};
+use fold_start::{LoadError, patient, pause};
 use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -18,8 +19,8 @@ use service_kit::{Clock, Metrics, fail_point};
 use snapshot_store::{CheckpointName, SnapshotStore, StoreError};
 use task_events::PartitionId;
 
-use super::inbox::{Freeze, Inbox, Message};
-use super::loading::{LoadError, load_start, patient, pause};
+use super::inbox::{Control, Freeze, Inbox, Message};
+use super::loading::load_start;
 use super::{Answer, Checkpoint, Effect, Identity, Input, Now, Owner, OwnerConfig, OwnerRules, Stop, Token};
 
 /// The ports of an owner.
@@ -110,7 +111,7 @@ where
         metrics: setup.metrics,
         freeze: setup.freeze,
     };
-    let tail = match patient(&shell.ports, || shell.ports.log.tail(partition, from)).await {
+    let tail = match patient(&shell.ports.clock, || shell.ports.log.tail(partition, from)).await {
         Ok(tail) => tail,
         Err(LoadError::Unreadable(why)) => return Exit::Unreadable(why),
     };
@@ -121,6 +122,7 @@ enum Event<T> {
     Input(Input),
     Ask(Token, Box<super::Command>, oneshot::Sender<Answer>),
     Tail(T, Result<Vec<event_log::RawRecord>, LogError>),
+    Unreadable(String),
     Lost,
     Nothing,
 }
@@ -140,6 +142,7 @@ where
         let mut reading = read(tail);
         let mut wake = self.owner.next_wake(self.now());
         let mut sleep = self.ports.clock.sleep_until(wake).boxed();
+        let mut asked_last = false;
         loop {
             self.freeze.hold_here();
             inbox.show(&self.owner);
@@ -148,11 +151,13 @@ where
                 wake = next;
                 sleep = self.ports.clock.sleep_until(wake).boxed();
             }
-            let event = next_event(&mut inbox, &mut self.calls, &mut reading, &mut sleep).await;
+            asked_last = !asked_last;
+            let event = next_event((&mut inbox, asked_last), &mut self.calls, &mut reading, &mut sleep).await;
             // A thread that was stopped inside the wait must not act on what it held before.
             self.freeze.hold_here();
             let effects = match event {
                 Event::Lost => return Exit::Lost,
+                Event::Unreadable(why) => return Exit::Unreadable(why),
                 Event::Nothing => continue,
                 Event::Input(input) => self.owner.handle(self.now(), input),
                 Event::Ask(token, command, reply) => {
@@ -302,28 +307,36 @@ where
     }
 }
 
-// Fixed order, so that a run depends on nothing but its inputs: what is already decided comes
-// before new questions.
+// Fixed order, so that a run depends on nothing but its inputs. Every other time questions come
+// last: neither can a flood of them keep the owner from reading back what answers the earlier ones,
+// nor a long log keep it from answering.
 async fn next_event<T>(
-    inbox: &mut Inbox,
+    (inbox, asked_last): (&mut Inbox, bool),
     calls: &mut FuturesUnordered<Call>,
     reading: &mut Reading<T>,
     sleep: &mut BoxFuture<'static, ()>,
 ) -> Event<T> {
     futures::future::poll_fn(|cx| {
-        if let Poll::Ready(message) = inbox.poll_control(cx) {
-            return Poll::Ready(match message {
-                Some(Message::Drain(within)) => Event::Input(Input::Drain(within)),
-                Some(Message::Lost) | None => Event::Lost,
-                Some(Message::Ask(token, command, reply)) => Event::Ask(token, command, reply),
-                Some(Message::Forget(token)) => Event::Input(Input::Forget(token)),
+        if let Poll::Ready(told) = inbox.poll_control(cx) {
+            return Poll::Ready(match told {
+                Control::Drain(within) => Event::Input(Input::Drain(within)),
+                Control::Lost => Event::Lost,
             });
+        }
+        if !asked_last && let Poll::Ready(message) = inbox.poll_asked(cx) {
+            return Poll::Ready(asked(message));
         }
         if let Poll::Ready(Some(input)) = Pin::new(&mut *calls).poll_next(cx) {
             return Poll::Ready(input.map_or(Event::Nothing, Event::Input));
         }
-        if let Poll::Ready((tail, records)) = reading.poll_unpin(cx) {
-            return Poll::Ready(Event::Tail(tail, records));
+        if let Poll::Ready(read) = reading.poll_unpin(cx) {
+            return Poll::Ready(match read {
+                Ok((tail, records)) => Event::Tail(tail, records),
+                Err(LoadError::Unreadable(why)) => Event::Unreadable(why),
+            });
+        }
+        if asked_last && let Poll::Ready(message) = inbox.poll_asked(cx) {
+            return Poll::Ready(asked(message));
         }
         if sleep.poll_unpin(cx).is_ready() {
             return Poll::Ready(Event::Input(Input::Tick));
@@ -333,16 +346,26 @@ async fn next_event<T>(
     .await
 }
 
-type Reading<T> = BoxFuture<'static, (T, Result<Vec<event_log::RawRecord>, LogError>)>;
+fn asked<T>(message: Message) -> Event<T> {
+    match message {
+        Message::Ask(token, command, reply) => Event::Ask(token, command, reply),
+        Message::Forget(token) => Event::Input(Input::Forget(token)),
+    }
+}
+
+// A tail with what it read, or why there is none.
+type Reading<T> = BoxFuture<'static, Result<(T, Result<Vec<event_log::RawRecord>, LogError>), LoadError>>;
 
 fn read<T: Tail>(mut tail: T) -> Reading<T> {
     async move {
         let records = tail.next().await;
-        (tail, records)
+        Ok((tail, records))
     }
     .boxed()
 }
 
+// A tail that broke, opened again where it broke and read; an error that waiting cannot mend ends
+// the owner.
 fn reopen<L, S, K, C>(ports: Ports<L, S, K, C>, partition: PartitionId, from: task_events::Offset) -> Reading<L::Tail>
 where
     L: EventLog,
@@ -351,12 +374,10 @@ where
     C: Clock,
 {
     async move {
-        loop {
-            pause(&ports).await;
-            if let Ok(tail) = ports.log.tail(partition, from).await {
-                return read(tail).await;
-            }
-        }
+        pause(&ports.clock).await;
+        let mut tail = patient(&ports.clock, || ports.log.tail(partition, from)).await?;
+        let records = tail.next().await;
+        Ok((tail, records))
     }
     .boxed()
 }
@@ -364,7 +385,8 @@ where
 async fn until_lost<T>(work: impl Future<Output = T> + Send, inbox: &mut Inbox) -> Option<T> {
     let mut work = std::pin::pin!(work);
     futures::future::poll_fn(|cx| {
-        if inbox.poll_lost(cx).is_ready() {
+        // While loading there is nothing to hand over.
+        if inbox.poll_control(cx).is_ready() {
             return Poll::Ready(None);
         }
         work.as_mut().poll(cx).map(Some)

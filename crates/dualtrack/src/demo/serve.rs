@@ -11,12 +11,14 @@ use coordinator::owner::{Answer, Command, CreateTask, Identity, Key, OwnerConfig
 use coordinator::service::Service;
 use coordinator::surface::{Placement, Surface};
 use event_log::{EmbeddedConfig, EmbeddedLog, EventLog};
+use fold_start::StoredCheckpoints;
 use futures::StreamExt as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use service_kit::{Clock as _, Entropy as _, Metrics, Shutdown, SystemClock, SystemEntropy};
 use snapshot_store::MemoryStore;
 use task_core::decide::NewTask;
 use task_events::{HashForm, Incarnation, Sha256Hash, TaskCreated, TaskId, Text, Timeouts};
+use verdict_writer::FoldSource;
 
 use super::ledger::Ledger;
 use super::supervise::{Places, open_kafka};
@@ -81,25 +83,27 @@ async fn compose<L: EventLog>(log: L, args: &DemoArgs, places: &Places) -> anyho
         freeze: Default::default(),
         surface: surface.clone(),
     };
+    let checkpoints = StoredCheckpoints {
+        log: log.clone(),
+        store: store.clone(),
+        clock,
+        rules: &task_core::STANDARD,
+        metrics: metrics.clone(),
+    };
+    let source = FoldSource::new(checkpoints);
     let engine = task_engine::run(
         task_engine::Deps {
             log: log.clone(),
             clock,
             metrics: metrics.clone(),
             entropy: Box::new(SystemEntropy::default()),
-            loader: verdict_writer::from_the_start(),
+            source: source.clone(),
         },
         task_engine::EngineConfig::new("task-engine-1".into(), incarnation),
         shutdown.clone(),
     );
     let replayer = auto_replay::run(
-        auto_replay::Deps {
-            log: log.clone(),
-            store,
-            clock,
-            metrics: metrics.clone(),
-            loader: verdict_writer::from_the_start(),
-        },
+        auto_replay::Deps { log: log.clone(), store, clock, metrics: metrics.clone(), source },
         auto_replay::ReplayConfig::new("auto-replay-1".into(), incarnation),
         shutdown.clone(),
     );

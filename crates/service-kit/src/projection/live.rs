@@ -141,11 +141,12 @@ impl<P: Projection> Live<P> {
         }
     }
 
-    pub(super) fn answered(&mut self, answer: P::Answer, now: Moment) {
-        for subject in self.projection.answered(answer, now) {
+    pub(super) fn answered(&mut self, answer: P::Answer, now: Moment) -> Result<(), Stop> {
+        for subject in self.projection.answered(answer, now)? {
             self.desk.hurry(subject);
             self.ready.insert(subject);
         }
+        Ok(())
     }
 
     /// Decides what is ready, up to the limits of one turn.

@@ -109,9 +109,9 @@ impl Projection for Toy {
         self.questions.drain(..).map(|s| ready(s).boxed()).collect()
     }
 
-    fn answered(&mut self, answer: u8, _: Moment) -> Vec<u8> {
+    fn answered(&mut self, answer: u8, _: Moment) -> Result<Vec<u8>, Stop> {
         self.answered = true;
-        vec![answer]
+        Ok(vec![answer])
     }
 }
 

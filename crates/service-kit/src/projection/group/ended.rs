@@ -55,7 +55,9 @@ impl<L: EventLog, C: Clock, J: Projector> Group<'_, L, C, J> {
             (Ended::Appended { verdicts, outcome }, Phase::Live(live)) => {
                 live.appended(&verdicts, &outcome, now.boot_ms, &self.counters);
             }
-            (Ended::Answered(answer), Phase::Live(live)) => live.answered(answer, now),
+            (Ended::Answered(answer), Phase::Live(live)) => {
+                live.answered(answer, now).map_err(|stop| ProjectionError::Stopped { partition, stop })?;
+            }
             (
                 Ended::Opened { .. }
                 | Ended::NoStart

@@ -1,0 +1,129 @@
+//! Choosing and loading the checkpoint.
+
+use std::collections::HashMap;
+
+use event_log::{EventLog, LogError};
+use service_kit::{Clock, Metrics};
+use snapshot_store::{CheckpointName, SnapshotStore};
+use task_core::{PartitionState, Rules, checkpoint};
+use task_events::{Offset, PartitionId};
+
+use crate::{LoadError, patient, pause};
+
+/// Where a fold is loaded from.
+pub struct Origin<'a, L, S, C> {
+    /// Topic.
+    pub log: &'a L,
+    /// Snapshot track.
+    pub store: &'a S,
+    /// Clocks.
+    pub clock: &'a C,
+    /// Partition.
+    pub partition: PartitionId,
+    /// Rules of the fold: [`task_core::STANDARD`] outside of simulations.
+    pub rules: &'static Rules,
+    /// For the alarm `checkpoint_unusable`.
+    pub metrics: &'a Metrics,
+}
+
+/// A start.
+#[derive(Clone, Debug)]
+pub struct FoldStart {
+    /// The state at [`PartitionState::next_offset`], with rows.
+    pub fold: PartitionState,
+    /// End of the log, sampled once.
+    pub end: Offset,
+    /// Checkpoints that were there, highest offset first.
+    pub published: Vec<CheckpointName>,
+}
+
+/// Loads the newest valid checkpoint of a partition, else the state before offset 0. Waits while
+/// the store or the log is away; a checkpoint that cannot be used raises an alarm and is passed over.
+///
+/// # Errors
+/// The log and the checkpoints are not of one kind, or the log cannot be read.
+pub async fn load_start<L: EventLog, S: SnapshotStore, C: Clock>(
+    origin: &Origin<'_, L, S, C>,
+) -> Result<FoldStart, LoadError> {
+    let partition = origin.partition;
+    let found = patient(origin.clock, || origin.store.checkpoints(partition)).await?;
+    // Sampled last: an owner that is not gone yet may publish meanwhile, and its checkpoint must not
+    // look as if it were another log's.
+    let range = patient(origin.clock, || origin.log.range(partition)).await?;
+    let published: Vec<CheckpointName> = found.iter().map(|(name, _)| name.clone()).collect();
+    for (name, manifest) in found {
+        if name.offset > range.end {
+            return Err(LoadError::Unreadable(format!(
+                "checkpoint at offset {} of partition {partition} lies beyond the log's end {}: this is another log",
+                name.offset, range.end
+            )));
+        }
+        match load_one(origin, &name, &manifest).await? {
+            Ok(fold) if fold.next_offset >= range.start => {
+                same_log(origin, &fold).await?;
+                return Ok(FoldStart { fold, end: range.end, published });
+            }
+            Ok(_) => break,
+            Err(why) => origin.metrics.alarm("checkpoint_unusable", format!("{name:?}: {why}")),
+        }
+    }
+    if range.start > Offset(0) {
+        return Err(LoadError::Unreadable(format!(
+            "partition {partition} starts at offset {} and no checkpoint reaches it",
+            range.start
+        )));
+    }
+    let fold = PartitionState::with_rules(partition, true, origin.rules);
+    Ok(FoldStart { fold, end: range.end, published })
+}
+
+async fn load_one<L: EventLog, S: SnapshotStore, C: Clock>(
+    origin: &Origin<'_, L, S, C>,
+    name: &CheckpointName,
+    manifest: &[u8],
+) -> Result<Result<PartitionState, String>, LoadError> {
+    let hashes = match checkpoint::chunks_of(manifest, true) {
+        Ok(hashes) => hashes,
+        Err(why) => return Ok(Err(why.to_string())),
+    };
+    let mut chunks = HashMap::new();
+    for hash in hashes {
+        match patient(origin.clock, || origin.store.chunk(hash)).await? {
+            Some(bytes) => chunks.insert(hash, bytes),
+            None => return Ok(Err(format!("chunk {hash} is missing"))),
+        };
+    }
+    let loaded = checkpoint::load(manifest, true, origin.rules, |hash| chunks.get(&hash).cloned());
+    Ok(match loaded {
+        Ok(fold) if fold.hash() != name.state_hash => Err("state hash differs from the checkpoint's name".to_owned()),
+        Ok(fold) if fold.partition != origin.partition => Err("another partition's checkpoint".to_owned()),
+        Ok(fold) => Ok(fold),
+        Err(why) => Err(why.to_string()),
+    })
+}
+
+// The record before the checkpoint must be the one it was taken after (design.md §3).
+async fn same_log<L: EventLog, S, C: Clock>(
+    origin: &Origin<'_, L, S, C>,
+    fold: &PartitionState,
+) -> Result<(), LoadError> {
+    let Some(last) = fold.last else { return Ok(()) };
+    let read = loop {
+        match origin.log.read_at(fold.partition, vec![last.offset]).await {
+            // Deleted by retention: the checkpoint stands at the very start of the log.
+            Err(LogError::OutOfRange { .. }) => return Ok(()),
+            Err(LogError::Unavailable(_)) => pause(origin.clock).await,
+            Err(why) => return Err(LoadError::Unreadable(why.to_string())),
+            Ok(records) => break records,
+        }
+    };
+    let Some(raw) = read.first() else { return Ok(()) };
+    let event_id = raw.event().ok().map(|e| e.event_id);
+    if raw.value_crc32c() == last.crc32c && event_id == last.event_id {
+        return Ok(());
+    }
+    Err(LoadError::Unreadable(format!(
+        "record {} of partition {} is not the one the checkpoint was taken after: this is another log",
+        last.offset, fold.partition
+    )))
+}

@@ -1,0 +1,98 @@
+//! Where folds start, and the hashes that others publish of theirs (design.md §4.10).
+
+use std::sync::Arc;
+
+use fold_start::{Checkpoints, FromTheStart};
+use futures::future::BoxFuture;
+use service_kit::Metrics;
+use service_kit::projection::Stop;
+use snapshot_store::CheckpointName;
+use task_core::{HashRing, PartitionState, Pen, checkpoint};
+use task_events::{PartitionId, Producer};
+
+use crate::PenFold;
+
+/// Makes the folds of a service.
+#[derive(Clone)]
+pub struct FoldSource {
+    /// Where they start, and what others publish.
+    pub checkpoints: Arc<dyn Checkpoints>,
+    /// Offsets divisible by this are compared: the interval of the owners' checkpoints.
+    pub every: u64,
+}
+
+impl FoldSource {
+    /// Starts at checkpoints, at the standard interval.
+    pub fn new(checkpoints: impl Checkpoints) -> Self {
+        Self { checkpoints: Arc::new(checkpoints), every: checkpoint::EVERY }
+    }
+
+    /// Starts every partition at offset 0 and compares with nobody.
+    pub fn from_the_start() -> Self {
+        Self::new(FromTheStart)
+    }
+
+    /// The fold of a partition with a pen. Its error is text for an alarm.
+    pub fn open(
+        &self,
+        partition: PartitionId,
+        (pen, producer): (Pen, Producer),
+        metrics: Metrics,
+    ) -> BoxFuture<'static, Result<PenFold, String>> {
+        let (this, starting) = (self.clone(), self.checkpoints.start(partition));
+        Box::pin(async move {
+            let start = starting.await?;
+            let mut compared = Compared::new(this, partition);
+            compared.start(&start.fold, &start.published).map_err(|stop| stop.to_string())?;
+            Ok(PenFold::new(start.fold, compared, pen, producer, metrics))
+        })
+    }
+}
+
+/// The comparing of one partition.
+pub(crate) struct Compared {
+    source: FoldSource,
+    partition: PartitionId,
+    ring: HashRing,
+    passed: bool,
+}
+
+impl Compared {
+    pub(crate) fn new(source: FoldSource, partition: PartitionId) -> Self {
+        Self { source, partition, ring: HashRing::default(), passed: false }
+    }
+
+    fn start(&mut self, state: &PartitionState, published: &[CheckpointName]) -> Result<(), Stop> {
+        self.ring.note(state.next_offset, state.hash()).map_err(|e| Stop::StateDiffers(e.to_string()))?;
+        self.published(published)
+    }
+
+    /// A record was folded.
+    pub(crate) fn folded(&mut self, state: &PartitionState) -> Result<(), Stop> {
+        if !state.next_offset.0.is_multiple_of(self.source.every.max(1)) {
+            return Ok(());
+        }
+        self.passed = true;
+        self.ring.note(state.next_offset, state.hash()).map_err(|e| Stop::StateDiffers(e.to_string()))
+    }
+
+    /// Asks what others publish, once after each interval: theirs of this offset is there by the
+    /// next one, and 64 of the own hashes are kept.
+    pub(crate) fn question(&mut self) -> Option<BoxFuture<'static, Vec<CheckpointName>>> {
+        std::mem::take(&mut self.passed).then(|| self.source.checkpoints.published(self.partition))
+    }
+
+    /// The answer.
+    pub(crate) fn published(&mut self, names: &[CheckpointName]) -> Result<(), Stop> {
+        for name in names.iter().filter(|name| name.partition == self.partition) {
+            // A hand-over's checkpoint stands anywhere: whoever loads it recomputes its hash.
+            let comparable =
+                name.offset.0.is_multiple_of(self.source.every.max(1)) || self.ring.get(name.offset).is_some();
+            if comparable {
+                let compared = self.ring.expect(name.offset, name.state_hash);
+                compared.map_err(|e| Stop::StateDiffers(e.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+}
