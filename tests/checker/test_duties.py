@@ -135,6 +135,13 @@ class Duties(LogCase):
         self.a.approve(task, lost=True)
         self.found("not_retryable")
 
+    def test_no_retry_after_a_time_limit_in_such_a_step(self):
+        task = self.running()
+        self.a.later(3_600_000)
+        self.a.time_out(task, "START_TO_CLOSE", live=True, step_in_progress="pay", idempotent=False)
+        self.a.approve(task)
+        self.found("not_retryable")
+
     def test_a_loss_elsewhere_may_be_retried(self):
         task = self.running()
         self.a.lose(task, step_in_progress="look", idempotent=True)

@@ -196,7 +196,7 @@ fn drafts(lab: &Lab, fold: u32, cmd: Cmd) -> Vec<Draft> {
         Cmd::Lost(_) => one(decide::lost(view, decide::Lost::default())),
         Cmd::Release(_) => one(decide::release(view, ReleaseReason::Drain, 0)),
         Cmd::TimeOut(_) => {
-            decide::due_timeout(view).map_or_else(Vec::new, |(_, limit)| one(decide::timed_out(view, limit, 0)))
+            decide::due_timeout(view).map_or_else(Vec::new, |(_, limit)| one(decide::timed_out(view, limit, None, 0)))
         }
         Cmd::Report { task, e, run, what } => decide::report(view, report_of(task, e, run, what)).unwrap_or_default(),
         Cmd::Cancel(_) => one(decide::cancel_request(view, Text::default(), Text::default())),

@@ -195,6 +195,8 @@ impl Rec {
             Kind::TaskTimedOut => Body::TaskTimedOut(TaskTimedOut {
                 timeout: TimeoutKind::ScheduleToStart,
                 execution_id: self.x.map(|x| execution(self.task, x)),
+                step_in_progress: None,
+                step_is_idempotent: None,
                 lease_left_ms: 0,
             }),
             Kind::TaskFailureAnalysis => Body::TaskFailureAnalysis(TaskFailureAnalysis {

@@ -42,7 +42,11 @@ def _retryable(audit: Audit, book: Book, at: At) -> None:
     kind, body = book.failure
     if kind == "TaskFailed" and (body["category"] == "NON_RETRYABLE" or body["error_code"] == "TIMEOUT_DEADLINE"):
         audit.find(12, "not_retryable", at, f"retry of {body['error_code']} ({body['category']})")
+    elif kind == "TaskFailed" and body["category"] == "TIMEOUT" and body["failed_step"] is not None and body["is_idempotent"] is False:
+        audit.find(12, "not_retryable", at, f"retry after a timeout in step {body['failed_step']!r}, declared non-idempotent")
     elif kind == "TaskTimedOut" and body["timeout"] == "DEADLINE":
         audit.find(12, "not_retryable", at, "retry of TIMEOUT_DEADLINE")
+    elif kind == "TaskTimedOut" and body["step_in_progress"] is not None and body["step_is_idempotent"] is False:
+        audit.find(12, "not_retryable", at, f"retry after a timeout in step {body['step_in_progress']!r}, declared non-idempotent")
     elif kind == "TaskLost" and body["step_in_progress"] is not None and body["step_is_idempotent"] is False:
         audit.find(12, "not_retryable", at, f"retry after a loss in step {body['step_in_progress']!r}, declared non-idempotent")

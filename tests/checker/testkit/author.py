@@ -138,9 +138,11 @@ class Author(Ledger):
                 "step_in_progress": step_in_progress, "step_is_idempotent": idempotent, "probes": [], "lease_left_ms": lease_left}
         self.act(task_id, "TaskLost", body, **over)
 
-    def time_out(self, task_id: int, which: str, live: bool = False, **over: Any) -> None:
+    def time_out(self, task_id: int, which: str, live: bool = False, step_in_progress: str | None = None, idempotent: bool | None = None,
+                 **over: Any) -> None:
         """A limit of the task ran out."""
-        body = {"timeout": which, "execution_id": self.tasks[task_id].execution if live else None, "lease_left_ms": 0}
+        body = {"timeout": which, "execution_id": self.tasks[task_id].execution if live else None,
+                "step_in_progress": step_in_progress, "step_is_idempotent": idempotent, "lease_left_ms": 0}
         self.act(task_id, "TaskTimedOut", body, **over)
 
     # -- verdicts and plans

@@ -113,8 +113,10 @@ impl Owner {
                 };
                 decide::lost(view, seen)
             }
-            (Timer::Timeout, _) => match decide::due_timeout(view)? {
-                (at_ms, kind) if at_ms <= self.clock.broker_ms(now) => decide::timed_out(view, kind, left),
+            (Timer::Timeout, live) => match decide::due_timeout(view)? {
+                (at_ms, kind) if at_ms <= self.clock.broker_ms(now) => {
+                    decide::timed_out(view, kind, live.and_then(|live| live.step), left)
+                }
                 (at_ms, _) => {
                     self.judged.arm((id, Timer::Timeout), self.clock.boot_at(now, at_ms).max(now.boot_ms + 1));
                     return None;

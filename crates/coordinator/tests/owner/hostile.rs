@@ -216,7 +216,16 @@ impl Run {
             4 => {
                 let timeout = TimeoutKind::StartToClose;
                 let execution_id = core.filter(|c| c.state.is_live()).map(|c| c.execution_id);
-                (Body::TaskTimedOut(TaskTimedOut { timeout, execution_id, lease_left_ms: ms }), epoch)
+                (
+                    Body::TaskTimedOut(TaskTimedOut {
+                        timeout,
+                        execution_id,
+                        step_in_progress: None,
+                        step_is_idempotent: None,
+                        lease_left_ms: ms,
+                    }),
+                    epoch,
+                )
             }
             5 => (Body::OwnershipRenewed(OwnershipRenewed {}), 0),
             6 => (Body::QueuePaused(QueuePaused { queue: "q".into(), actor: "x".into(), reason: "x".into() }), 0),

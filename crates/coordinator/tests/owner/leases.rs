@@ -154,6 +154,16 @@ pub fn five_releases_in_a_row_are_overdue_and_no_storm() {
 }
 
 #[test]
+pub fn a_timeout_names_the_step_that_the_attempt_was_last_said_to_be_in() {
+    let mut w = World::with(small());
+    w.play(
+        "submit t1 to_close=4s | poll w1 => t1 e=1 | start t1 e=1 | wait 3500ms \
+         | beat t1 e=1 in=pay idem=false => accepted | wait 1s",
+    );
+    assert_eq!(w.count("timeout t1 START_TO_CLOSE in pay, once only"), 1, "the engine must know");
+}
+
+#[test]
 pub fn the_next_attempt_waits_for_what_is_left_of_the_lease() {
     let mut w = World::with(small());
     w.play(

@@ -88,7 +88,7 @@ fn proposals(slot: &Slot, now_ms: i64) -> Vec<Option<Vec<Draft>>> {
         one(decide::assign(view, to, now_ms)),
         one(decide::release(view, ReleaseReason::Declined, 1)),
         one(decide::lost(view, lost)),
-        one(decide::timed_out(view, due.unwrap_or(TimeoutKind::Deadline), 1)),
+        one(decide::timed_out(view, due.unwrap_or(TimeoutKind::Deadline), Some(("s".into(), false)), 1)),
         one(decide::retried(view)),
         one(decide::cancel_request(view, "a".into(), "r".into())),
         one(decide::cancelled(view, false, 1)),

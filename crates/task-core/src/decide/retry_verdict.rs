@@ -64,8 +64,11 @@ pub fn retry_verdict(view: View<'_>, policy: RetryPolicy, now_ms: i64, jitter: u
 // Why it may not run again, and whether people should look at it.
 fn end_of_it(view: View<'_>, now_ms: i64) -> Option<(&'static str, bool)> {
     let row = view.row;
+    // Whether a step that must not run twice did its work, neither silence nor a time limit tells.
+    let cut_off = view.core.state == TaskState::Lost || row.category == Some(ErrorCategory::Timeout);
+    let unknown = cut_off && row.failed_step.is_some() && row.failed_step_idempotent == Some(false);
     if view.core.state == TaskState::Lost {
-        if row.failed_step.is_some() && row.failed_step_idempotent == Some(false) {
+        if unknown {
             return Some(("outcome_unknown", true));
         }
         if view.core.lost_count >= MAX_LOST {
@@ -73,7 +76,10 @@ fn end_of_it(view: View<'_>, now_ms: i64) -> Option<(&'static str, bool)> {
         }
     } else {
         if row.error_code.as_deref() == Some("TIMEOUT_DEADLINE") {
-            return Some(("deadline", false));
+            return Some(("deadline", unknown));
+        }
+        if unknown {
+            return Some(("outcome_unknown", true));
         }
         match row.category {
             Some(ErrorCategory::NonRetryable) => return Some(("non_retryable", true)),

@@ -1,6 +1,6 @@
 //! TaskTimedOut: a limit of the task ran out.
 
-use task_events::{Body, TaskState, TaskTimedOut, TimeoutKind};
+use task_events::{Body, TaskState, TaskTimedOut, Text, TimeoutKind};
 
 use super::{Draft, Refusal, View};
 
@@ -29,8 +29,22 @@ pub fn due_timeout(view: View<'_>) -> Option<(i64, TimeoutKind)> {
     }
 }
 
-/// Closes the attempt, or ends the wait.
-pub fn timed_out(view: View<'_>, timeout: TimeoutKind, lease_left_ms: u64) -> Result<Draft, Refusal> {
-    let execution_id = view.core.state.is_live().then_some(view.core.execution_id);
-    view.next(Body::TaskTimedOut(TaskTimedOut { timeout, execution_id, lease_left_ms }))
+/// Closes the attempt, or ends the wait. `step`: the one last told to be in progress, and whether it
+/// is idempotent.
+pub fn timed_out(
+    view: View<'_>,
+    timeout: TimeoutKind,
+    step: Option<(Text, bool)>,
+    lease_left_ms: u64,
+) -> Result<Draft, Refusal> {
+    let live = view.core.state.is_live();
+    let (step_in_progress, step_is_idempotent) = step.filter(|_| live).unzip();
+    let execution_id = live.then_some(view.core.execution_id);
+    view.next(Body::TaskTimedOut(TaskTimedOut {
+        timeout,
+        execution_id,
+        step_in_progress,
+        step_is_idempotent,
+        lease_left_ms,
+    }))
 }

@@ -66,8 +66,8 @@ impl Row {
             Body::TaskTimedOut(b) => {
                 let (code, text) = timeout_error(b.timeout);
                 self.fail(at, code.into(), text.into(), ErrorCategory::Timeout);
-                self.failed_step = None;
-                self.failed_step_idempotent = None;
+                self.failed_step = b.step_in_progress.clone();
+                self.failed_step_idempotent = b.step_is_idempotent;
                 self.attempt_failed = b.execution_id.is_some();
                 self.released_in_a_row = 0;
                 // Without an attempt the one before may still have its lease, or what is left of it.

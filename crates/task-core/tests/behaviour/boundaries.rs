@@ -42,7 +42,7 @@ fn a_task_whose_sequence_is_used_up_can_only_be_overdue() {
     view(&w, |v| {
         assert_eq!(decide::assign(v, to(), 0), Err(Refusal::Exhausted));
         assert_eq!(decide::cancel_request(v, "a".into(), "r".into()), Err(Refusal::Exhausted));
-        assert_eq!(decide::timed_out(v, TimeoutKind::Deadline, 0), Err(Refusal::Exhausted));
+        assert_eq!(decide::timed_out(v, TimeoutKind::Deadline, None, 0), Err(Refusal::Exhausted));
         assert!(decide::overdue(v, 0).is_some());
     });
     for sequence in [0, 1, u32::MAX] {

@@ -33,7 +33,11 @@ fn what_is_retried_and_what_is_not() {
         ("fail t1 TIMEOUT_DEADLINE", "deadline"),
         // The handler saw the step fail, so its outcome is known; if it is not, it says OUTCOME_UNKNOWN.
         ("fail t1 in=pay idem=false", "approve r=1 l=0"),
+        ("fail t1 cat=TIMEOUT in=pay idem=false", "outcome_unknown, review"),
         ("timeout t1 START_TO_CLOSE", "approve r=1 l=0"),
+        ("timeout t1 START_TO_CLOSE in=pay idem=true", "approve r=1 l=0"),
+        ("timeout t1 START_TO_CLOSE in=pay idem=false", "outcome_unknown, review"),
+        ("timeout t1 DEADLINE in=pay idem=false", "deadline, review"),
         ("timeout t1 SCHEDULE_TO_START", "approve r=1 l=0"),
         ("timeout t1 DEADLINE", "deadline"),
         ("lose t1", "approve r=0 l=1"),

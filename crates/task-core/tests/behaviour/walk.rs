@@ -164,7 +164,12 @@ pub fn propose(world: &World, op: Op, n: u16, arg: u16) -> Option<Result<Vec<Dra
         Op::Assign => one(decide::assign(view, to, i64::from(arg))),
         Op::Release => one(decide::release(view, ReleaseReason::NotStarted, u64::from(arg))),
         Op::Lost => one(decide::lost(view, lost)),
-        Op::TimedOut => one(decide::timed_out(view, limit, u64::from(arg))),
+        Op::TimedOut => one(decide::timed_out(
+            view,
+            limit,
+            arg.is_multiple_of(4).then(|| ("s1".into(), arg.is_multiple_of(8))),
+            u64::from(arg),
+        )),
         Op::Retried => one(decide::retried(view)),
         Op::CancelRequest => one(decide::cancel_request(view, "a".into(), "r".into())),
         Op::Cancelled => one(decide::cancelled(view, arg.is_multiple_of(2), u64::from(arg))),

@@ -127,6 +127,14 @@ pub(super) fn lost() -> impl Strategy<Value = TaskLost> {
 }
 
 pub(super) fn timed_out() -> impl Strategy<Value = TaskTimedOut> {
-    (select(TimeoutKind::ALL), option::of(execution_id()), u63())
-        .prop_map(|(timeout, execution_id, lease_left_ms)| TaskTimedOut { timeout, execution_id, lease_left_ms })
+    let step = (option::of(text()), option::of(any::<bool>()));
+    (select(TimeoutKind::ALL), option::of(execution_id()), step, u63()).prop_map(
+        |(timeout, execution_id, step, lease_left_ms)| TaskTimedOut {
+            timeout,
+            execution_id,
+            step_in_progress: step.0,
+            step_is_idempotent: step.1,
+            lease_left_ms,
+        },
+    )
 }

@@ -200,6 +200,10 @@ pub struct TaskTimedOut {
     pub timeout: TimeoutKind,
     /// The live attempt, null when there is none.
     pub execution_id: Option<ExecutionId>,
+    /// As last told by the live attempt.
+    pub step_in_progress: Option<Text>,
+    /// As last told by the live attempt.
+    pub step_is_idempotent: Option<bool>,
     /// Longest time from the read-back of this record during which the former attempt may still run, ms.
     pub lease_left_ms: u64,
 }

@@ -124,6 +124,8 @@ pub(super) fn body(kind: Kind) -> Body {
         Kind::TaskTimedOut => Body::TaskTimedOut(TaskTimedOut {
             timeout: TimeoutKind::Deadline,
             execution_id: Some(execution_id),
+            step_in_progress: Some("charge".into()),
+            step_is_idempotent: Some(false),
             lease_left_ms: 8_500,
         }),
         Kind::TaskRetryApproved => Body::TaskRetryApproved(Box::new(TaskRetryApproved {

@@ -109,6 +109,8 @@ pub(super) fn body(kind: Kind) -> Body {
         Kind::TaskTimedOut => Body::TaskTimedOut(TaskTimedOut {
             timeout: TimeoutKind::ScheduleToStart,
             execution_id: None,
+            step_in_progress: None,
+            step_is_idempotent: None,
             lease_left_ms: 0,
         }),
         Kind::TaskRetryApproved => Body::TaskRetryApproved(Box::new(TaskRetryApproved {

@@ -98,7 +98,8 @@ impl World {
             "fail" => told(fail(step.given.get("code").copied().unwrap_or("BROKEN"))),
             "beat" => {
                 let id = self.id(name);
-                beat(id, step.number("run", run(id)), step.number("e", 1))
+                let doing = step.given.get("in").map(|name| ((*name).into(), step.number("idem", true)));
+                beat(id, step.number("run", run(id)), step.number("e", 1), doing)
             }
             "cancel" => Command::Cancel { task: self.id(name), actor: "me".into(), reason: "why not".into() },
             "get" => Command::Get { task: self.id(name) },

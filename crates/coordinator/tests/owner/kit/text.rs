@@ -26,7 +26,11 @@ impl World {
             Body::TaskCompleted(_) => format!("complete {t} e={e}"),
             Body::TaskFailed(b) => format!("fail {t} e={e} {}", b.error_code),
             Body::TaskLost(_) => format!("lost {t} e={e}"),
-            Body::TaskTimedOut(b) => format!("timeout {t} {}", b.timeout),
+            Body::TaskTimedOut(b) => match (&b.step_in_progress, b.step_is_idempotent) {
+                (Some(step), Some(false)) => format!("timeout {t} {} in {step}, once only", b.timeout),
+                (Some(step), _) => format!("timeout {t} {} in {step}", b.timeout),
+                (None, _) => format!("timeout {t} {}", b.timeout),
+            },
             Body::TaskRetryApproved(_) => format!("approve {t}"),
             Body::TaskFailedPermanently(_) => format!("giveup {t}"),
             Body::TaskReplayPlanned(_) => format!("plan {t}"),

@@ -60,13 +60,13 @@ pub fn report(id: TaskId, run: u32, epoch: u32, body: ReportBody) -> Command {
     Command::Report(Report { attempt: attempt(id, run, epoch), worker_id: "w1".into(), body })
 }
 
-pub fn beat(id: TaskId, run: u32, epoch: u32) -> Command {
+pub fn beat(id: TaskId, run: u32, epoch: u32, step_in_progress: Option<(Text, bool)>) -> Command {
     Command::Heartbeat(Heartbeat {
         attempt: attempt(id, run, epoch),
         worker_id: "w1".into(),
         incarnation: Incarnation(1),
         memory_usage_percent: 10,
-        step_in_progress: None,
+        step_in_progress,
     })
 }
 

@@ -89,6 +89,8 @@ fn say(body: &mut Body, name: &str, value: &str) -> Option<()> {
         }
         (Body::TaskReleased(b), "ll") => b.lease_left_ms = u64::from(number()?),
         (Body::TaskLost(b), "ll") => b.lease_left_ms = u64::from(number()?),
+        (Body::TaskTimedOut(b), "in") => (b.step_in_progress, b.step_is_idempotent) = (Some(value.into()), Some(false)),
+        (Body::TaskTimedOut(b), "idem") => b.step_is_idempotent = Some(value.parse().ok()?),
         (Body::TaskTimedOut(b), "ll") => b.lease_left_ms = u64::from(number()?),
         (Body::TaskCancelled(b), "ll") => b.lease_left_ms = u64::from(number()?),
         (Body::TaskLost(b), "in") => (b.step_in_progress, b.step_is_idempotent) = (Some(value.into()), Some(false)),
