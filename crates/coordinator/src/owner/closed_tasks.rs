@@ -108,11 +108,19 @@ impl Owner {
                 self.alarm(Alarm::StoreUnavailable);
                 self.reply(job.token, Answer::Unavailable(Why::StoreUnavailable));
             }
-            Ok(row) => {
-                let closed = row
-                    .filter(|row| row.core.state.is_terminal())
-                    .and_then(|row| Some(Closed { core: row.core, row: row.row, closed_at_offset: row.closed_at? }));
-                self.about_closed(now, job, task, closed.as_ref());
+            Ok(None) => self.about_closed(now, job, task, None),
+            // A successor wrote it, within the time of this owner's proof: what it says of the task
+            // is not for this one to tell.
+            Ok(Some(row)) if row.row.applied_offset >= self.fold.next_offset => {
+                self.reply(job.token, Answer::Unavailable(Why::NotOwner));
+            }
+            Ok(Some(SnapshotRow { core, row, closed_at: Some(closed_at_offset) })) if core.state.is_terminal() => {
+                self.about_closed(now, job, task, Some(&Closed { core, row, closed_at_offset }));
+            }
+            // Older than the close, which was acknowledged: the store has lost it.
+            Ok(Some(_)) => {
+                self.alarm(Alarm::StoreUnavailable);
+                self.reply(job.token, Answer::Unavailable(Why::StoreUnavailable));
             }
         }
     }

@@ -122,6 +122,21 @@ pub fn a_result_that_does_not_count_is_noted_once_per_execution() {
 }
 
 #[test]
+pub fn an_owner_whose_successor_opened_the_task_again_does_not_call_it_unknown() {
+    let mut w = done();
+    w.play("wait 3s | get t1 => SUCCESS v4");
+    w.me().frozen = true;
+    w.join("b");
+    w.settle();
+    w.play("replay t1 => run 2 | wait 200ms");
+    w.on = "a";
+    w.me().frozen = false;
+    w.hold_read = true;
+    let t = w.step("get t1").unwrap();
+    assert_eq!(w.heard(w.answer(t)), "unavailable(NotOwner)", "the row is of a run that it has not folded");
+}
+
+#[test]
 pub fn a_note_that_died_is_written_again() {
     let mut w = done();
     w.hold_log = true;
