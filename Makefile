@@ -30,7 +30,7 @@ search: setup ## the exhaustive search with its large budgets
 
 mutations: setup ## regenerate docs/mutations.md and docs/mutations-simulation.md
 	cargo run --release -q -p model-search --bin mutation-table
-	cargo run --release -q -p simulation --bin sim -- --mutations 150 > docs/mutations-simulation.md
+	cargo run --release -q -p simulation --bin sim -- --mutations 400 > docs/mutations-simulation.md
 
 fuzz: setup ## mutated records against decoder and fold, SECONDS_FUZZ=60
 	cargo run --release -q -p fuzz-log -- --seconds $(SECONDS_FUZZ)

@@ -23,6 +23,7 @@ mod draining;
 mod firing;
 mod flight;
 mod folding;
+mod freeze;
 mod handing_out;
 mod inbox;
 mod leasing;
@@ -53,7 +54,8 @@ use task_events::{
 pub use alarm::{Alarm, Stop};
 pub use checkpointing::Checkpoint;
 pub use config::*;
-pub use inbox::{Freeze, Inbox, OwnerHandle, inbox};
+pub use freeze::Freeze;
+pub use inbox::{Inbox, OwnerHandle, inbox};
 pub use message::*;
 pub use shell::{Exit, HAND_OVER, Ports, Setup, run_partition};
 pub use starting::Start;

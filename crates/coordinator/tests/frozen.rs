@@ -98,11 +98,13 @@ async fn a_frozen_owner_is_superseded_and_its_late_records_count_for_nothing() {
     let before = create(&a.surface, 1, partition).await;
     assert!(matches!(before, Answer::Created { .. }), "{before:?}");
 
-    a.freeze.freeze();
+    // It stops with the request in its hands, so it goes on by acting on it.
+    a.freeze.freeze_when_asked();
     let late = {
         let surface = a.surface.clone();
         tokio::spawn(async move { create(&surface, 2, partition).await })
     };
+    until("a is frozen", || a.freeze.is_frozen()).await;
     until("b owns both", || b.surface.owned().len() == 2).await;
     let during = create(&b.surface, 3, partition).await;
     assert!(matches!(during, Answer::Created { .. }), "{during:?}");

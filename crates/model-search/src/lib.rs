@@ -23,6 +23,7 @@ pub mod mutants;
 pub mod notation;
 mod plain;
 mod rec;
+mod retell;
 mod right;
 mod rogue;
 mod search;
@@ -38,6 +39,7 @@ pub use config::{Config, Duties};
 pub use fold::{Fold, Judged};
 pub use lab::{Lab, Watch};
 pub use rec::{Carried, Rec};
+pub use retell::Retelling;
 pub use search::{Finding, Outcome, search};
 pub use world::{B, Budget, World};
 

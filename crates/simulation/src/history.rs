@@ -1,51 +1,15 @@
-//! What led to a finding, in the notation of the behaviour tests (conventions.md 9), shortened to
-//! the task concerned and the claims around it.
-//!
-//! `claim p=2 by=c1 | submit t1 max=2 | assign t1 e=1 s=2 | … => rejected(stale_sequence)`. Tasks
-//! are numbered in the order in which they come up; `p` is the partition epoch, `o` the owner_seq.
+//! Records in words: each with its own numbers for traces, and what led to a finding as a history
+//! that plays, shortened to the task concerned and the claims around it.
 
 use std::fmt::Write as _;
 
 use event_log::RawRecord;
-use task_events::{Kind, KindClass, Offset, PartitionId, TaskId};
+use model_search::Retelling;
+use model_search::notation::verb;
+use task_core::{Record, Rules};
+use task_events::{Kind, Offset, PartitionId, TaskId};
 
 use crate::audit::{Audit, Finding, Judged};
-
-/// The verb of a kind, as in `model-search`'s histories.
-const fn verb(kind: Kind) -> &'static str {
-    match kind {
-        Kind::TaskCreated => "submit",
-        Kind::TaskAssigned => "assign",
-        Kind::TaskStarted => "start",
-        Kind::TaskStepCompleted => "step",
-        Kind::TaskReleased => "release",
-        Kind::TaskCompleted => "complete",
-        Kind::TaskFailed => "fail",
-        Kind::TaskLost => "lose",
-        Kind::TaskTimedOut => "timeout",
-        Kind::TaskRetryApproved => "approve",
-        Kind::TaskFailedPermanently => "giveup",
-        Kind::TaskReplayPlanned => "plan",
-        Kind::TaskRetried => "retry",
-        Kind::TaskCancelRequested => "cancel",
-        Kind::TaskCancelled => "cancelled",
-        Kind::TaskReplayRequested => "replay",
-        Kind::TaskReviewed => "review",
-        Kind::RejectedReport => "reject",
-        Kind::TaskOverdue => "overdue",
-        Kind::TaskFailureAnalysis => "analyse",
-        Kind::TaskSkippedByPolicy => "skip",
-        Kind::WorkerQuarantined => "quarantine",
-        Kind::WorkerReleased => "free",
-        Kind::QueuePaused => "pause",
-        Kind::QueueResumed => "resume",
-        Kind::BacklogAlarm => "backlog",
-        Kind::OwnershipClaimed => "claim",
-        Kind::OwnershipRenewed => "renew",
-        Kind::RulesActivated => "rules",
-        Kind::LogSealed => "seal",
-    }
-}
 
 /// One record in words.
 pub fn words(raw: &RawRecord, judged: Option<Judged>) -> String {
@@ -73,30 +37,38 @@ pub fn words(raw: &RawRecord, judged: Option<Judged>) -> String {
     out
 }
 
-/// The history of a finding: the records of its task, and every claim of its partition from the
-/// first of them on.
-pub fn shortened(finding: &Finding, audit: &Audit, topic: &[Vec<RawRecord>]) -> String {
+/// The history of a finding, empty when no record is concerned: the records of its task, and every claim of its partition from the
+/// one before its birth on.
+pub fn shortened(finding: &Finding, audit: &Audit, topic: &[Vec<RawRecord>], rules: &'static Rules) -> String {
     let (partition, task): (PartitionId, Option<TaskId>) = match (finding.task, finding.record) {
         (Some(task), _) => (task.partition(), Some(task)),
-        (None, Some((partition, _))) => (partition, None),
-        (None, None) => return "(no record concerned)".to_owned(),
+        (None, Some((partition, offset))) => {
+            let raw = topic.get(usize::from(partition.0)).and_then(|log| log.get(offset.0 as usize));
+            let about = raw.and_then(|raw| raw.event().ok()).and_then(|event| event.task_id);
+            (partition, about.filter(|task| task.partition() == partition))
+        }
+        (None, None) => return String::new(),
     };
     let p = usize::from(partition.0);
     let last = finding.record.map_or(Offset(u64::MAX), |(_, offset)| offset);
-    let mut lines = Vec::new();
+    let mut chosen = Vec::new();
     for raw in topic.get(p).into_iter().flatten().take_while(|raw| raw.offset <= last) {
-        let Some(event) = raw.event().ok() else { continue };
-        let ours = match task {
-            Some(task) => event.task_id == Some(task) || event.kind == Kind::OwnershipClaimed,
-            None => event.kind.class() == KindClass::Control && event.kind != Kind::OwnershipRenewed,
+        let Ok(event) = raw.event() else { continue };
+        let ours = event.kind == Kind::OwnershipClaimed || task.is_some() && event.task_id == task;
+        let judged = audit.parts[p].judged.get(raw.offset.0 as usize).copied();
+        let rejected = match judged {
+            Some(Judged::Rejected(reason)) => Some(reason),
+            Some(Judged::Accepted | Judged::Quarantined(_)) | None => None,
         };
         if ours {
-            let judged = audit.parts[p].judged.get(raw.offset.0 as usize).copied();
-            lines.push((raw.offset, event.kind, words(raw, judged)));
+            let record = Record { offset: raw.offset, broker_ms: raw.broker_ms, key: raw.record_key(), event };
+            chosen.push((record, rejected));
         }
     }
-    // Claims before the task was born say nothing.
-    let born = lines.iter().position(|(_, kind, _)| *kind != Kind::OwnershipClaimed).unwrap_or(0);
-    let shown = lines.into_iter().skip(born.saturating_sub(1)).map(|(offset, _, text)| format!("{text}  @{offset}"));
-    shown.collect::<Vec<_>>().join("\n| ")
+    // Claims before the one under which the task was born say nothing.
+    let born = chosen.iter().position(|(record, _)| record.event.kind != Kind::OwnershipClaimed).unwrap_or(0);
+    let first = chosen[..born].iter().rposition(|(_, rejected)| rejected.is_none()).unwrap_or(0);
+    let mut retelling = Retelling::new(rules, partition, task);
+    let told = chosen[first..].iter().map(|(record, rejected)| retelling.tell(record, *rejected));
+    told.collect::<Vec<_>>().join(" | ")
 }

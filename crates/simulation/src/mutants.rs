@@ -52,6 +52,11 @@ mutants! {
 }
 
 impl Mutant {
+    /// The rules of its fold.
+    pub fn fold(self) -> &'static Rules {
+        self.fold
+    }
+
     /// Takes its rule out of a plan.
     pub fn apply(self, plan: &mut Plan) {
         (plan.owner_rules, plan.fold_rules) = (self.owner, self.fold);

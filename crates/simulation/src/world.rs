@@ -418,7 +418,10 @@ impl World {
     pub fn history(&self) -> String {
         let s = self.hub.lock();
         let topic = &s.topic.partitions;
-        s.audit.finding.as_ref().map_or_else(String::new, |f| crate::history::shortened(f, &s.audit, topic))
+        s.audit
+            .finding
+            .as_ref()
+            .map_or_else(String::new, |f| crate::history::shortened(f, &s.audit, topic, self.plan.fold_rules))
     }
 
     /// Every record with its verdict, in the order of offsets, partition by partition.

@@ -1,4 +1,4 @@
-//! How the edge speaks to an owner, and how a test really stops one.
+//! How the edge speaks to an owner.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use futures::Stream as _;
 use futures::channel::{mpsc, oneshot};
-use parking_lot::{Condvar, Mutex};
-use task_core::PartitionState;
 use task_events::Offset;
 use tokio::sync::Notify;
 
@@ -143,48 +141,6 @@ impl Drop for Forget<'_> {
     fn drop(&mut self) {
         if let Some(messages) = self.messages {
             let _ = messages.unbounded_send(Message::Forget(self.token));
-        }
-    }
-}
-
-/// Stops the threads of an owner where they stand, as SIGSTOP would stop its process: for tests
-/// that run two coordinators in one process, each on its own runtime.
-#[derive(Clone, Default)]
-pub struct Freeze {
-    gate: Arc<(Mutex<bool>, Condvar)>,
-    watch: Option<Watch>,
-}
-
-type Watch = Arc<dyn Fn(&PartitionState) + Send + Sync>;
-
-impl Freeze {
-    /// One that nobody freezes, and whose owner shows its fold after everything it takes in.
-    pub fn watched(watch: impl Fn(&PartitionState) + Send + Sync + 'static) -> Self {
-        Self { watch: Some(Arc::new(watch)), ..Self::default() }
-    }
-
-    pub(super) fn show(&self, fold: &PartitionState) {
-        if let Some(watch) = &self.watch {
-            watch(fold);
-        }
-    }
-
-    /// From now on every thread that comes by stops.
-    pub fn freeze(&self) {
-        *self.gate.0.lock() = true;
-    }
-
-    /// Lets them go on.
-    pub fn thaw(&self) {
-        *self.gate.0.lock() = false;
-        self.gate.1.notify_all();
-    }
-
-    /// Blocks the calling thread while frozen.
-    pub fn hold_here(&self) {
-        let mut frozen = self.gate.0.lock();
-        while *frozen {
-            self.gate.1.wait(&mut frozen);
         }
     }
 }

@@ -19,7 +19,8 @@ use service_kit::{Clock, Metrics, fail_point};
 use snapshot_store::{CheckpointName, SnapshotStore, StoreError};
 use task_events::PartitionId;
 
-use super::inbox::{Control, Freeze, Inbox, Message};
+use super::freeze::Freeze;
+use super::inbox::{Control, Inbox, Message};
 use super::loading::load_start;
 use super::{Answer, Checkpoint, Effect, Identity, Input, Now, Owner, OwnerConfig, OwnerRules, Stop, Token};
 
@@ -153,6 +154,9 @@ where
             }
             asked_last = !asked_last;
             let event = next_event((&mut inbox, asked_last), &mut self.calls, &mut reading, &mut sleep).await;
+            if let Event::Ask(..) = &event {
+                self.freeze.asked();
+            }
             // A thread that was stopped inside the wait must not act on what it held before.
             self.freeze.hold_here();
             let effects = match event {
