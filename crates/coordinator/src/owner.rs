@@ -39,6 +39,7 @@ mod rows;
 mod settling;
 mod shell;
 mod starting;
+mod waiting;
 mod work;
 
 use std::collections::{BTreeSet, VecDeque};

@@ -186,5 +186,15 @@ pub fn bigger() -> Vec<Config> {
         Config::new("anyone", &["claim"], &[(Rogue, 10)]).rogue_only(),
         Config::new("anyone, anything wrong", EVERYWHERE, &[(Rogue, 4)]).rogue_only().twisted(),
         Config::new("anyone beside", EVERYWHERE, &[(Rogue, 2), (Complete, 1), (Replay, 1)]),
+        Config::new("x111", EVERYWHERE, &[(Rogue, 1), (Complete, 1), (Replay, 1)]),
+        Config::new("x200", EVERYWHERE, &[(Rogue, 2)]),
+        Config::new("x210", EVERYWHERE, &[(Rogue, 2), (Complete, 1)]),
+        Config::new("x201", EVERYWHERE, &[(Rogue, 2), (Replay, 1)]),
+        Config::new("x122", EVERYWHERE, &[(Rogue, 1), (Complete, 2), (Replay, 2)]),
+        Config::new("x121", EVERYWHERE, &[(Rogue, 1), (Complete, 2), (Replay, 1), (Claim, 1)]),
+        Config::new("xborn", &[BORN], &[(Rogue, 2), (Complete, 1), (Replay, 1)]),
+        Config::new("xlive", &[LIVE], &[(Rogue, 2), (Complete, 1), (Replay, 1)]),
+        Config::new("xdone", &[DONE], &[(Rogue, 2), (Complete, 1), (Replay, 1)]),
+        Config::new("xlost", &[LOST], &[(Rogue, 2), (Complete, 1), (Replay, 1)]),
     ]
 }

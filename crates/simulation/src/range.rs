@@ -6,9 +6,10 @@ use parking_lot::Mutex;
 
 use crate::mutants::Mutant;
 use crate::plan::Plan;
+use crate::report::Report;
 use crate::rng::Rng;
 use crate::totals::Totals;
-use crate::world::{Report, World, run};
+use crate::world::{World, run};
 
 /// A seed that broke a promise.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use task_core::Reason;
 
 use crate::faults::{Fault, Tally};
-use crate::world::Report;
+use crate::report::Report;
 
 /// Sums over reports.
 #[derive(Clone, Debug, Default)]

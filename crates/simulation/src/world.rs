@@ -10,7 +10,7 @@ use task_core::Reason;
 use task_events::{ExecutionId, Incarnation, PartitionId, Text};
 
 use crate::act::{Act, From, Request};
-use crate::audit::{Audit, Finding, Judged};
+use crate::audit::{Audit, Judged};
 use crate::client::Clients;
 use crate::clock::{Alarm, SimClock, TrueTime};
 use crate::edge;
@@ -22,6 +22,7 @@ use crate::ports::groups::Groups;
 use crate::ports::lock::{LockServer, SimLock};
 use crate::ports::log::{SimLog, Topic};
 use crate::ports::store::{SimStore, Tables};
+use crate::report::Report;
 use crate::rng::Rng;
 use crate::verdicts::{Seeded, Verdicts};
 use crate::worker::Worker;
@@ -45,39 +46,6 @@ pub(crate) struct Process {
     surface: Surface<SimClock>,
     metrics: Metrics,
     starts: u64,
-}
-
-/// What a run came to.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// Seed.
-    pub seed: u64,
-    /// Records in the log.
-    pub records: u64,
-    /// Tasks born.
-    pub tasks: u64,
-    /// Claims by another process than the one before.
-    pub takeovers: u64,
-    /// Polls of the executor.
-    pub polls: u64,
-    /// Acts of handlers.
-    pub acts: u64,
-    /// Virtual µs.
-    pub virtual_us: u64,
-    /// Requests of clients: ok, fail, unknown.
-    pub ops: [u64; 3],
-    /// Faults that happened.
-    pub tally: Tally,
-    /// Rejected records by reason.
-    pub rejected: [u64; Reason::ALL.len()],
-    /// Malformed records.
-    pub quarantined: u64,
-    /// Alarms and counters of owners.
-    pub counters: BTreeMap<&'static str, u64>,
-    /// Hash over every verdict and state.
-    pub fingerprint: u128,
-    /// The broken promise, if any.
-    pub finding: Option<Finding>,
 }
 
 /// Everything of one seed.

@@ -7,7 +7,7 @@ use repository_checks::root;
 const MAX_LINES: usize = 420;
 
 /// Files that are longer, with the length they may have: it only ever goes down.
-const LARGER: [(&str, usize); 1] = [("crates/simulation/src/world.rs", 530)];
+const LARGER: [(&str, usize); 1] = [("crates/simulation/src/world.rs", 501)];
 
 fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).expect("a readable folder") {
