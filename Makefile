@@ -37,6 +37,7 @@ fuzz: setup ## mutated records against decoder and fold, SECONDS_FUZZ=60
 
 bench: setup ## figures, each beside a baseline of the same run
 	cargo bench -p task-core --bench fold
+	cargo bench -p task-core --bench timers
 	cargo bench -p event-log
 
 lint: setup ## format, clippy, generated documents

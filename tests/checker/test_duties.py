@@ -142,6 +142,13 @@ class Duties(LogCase):
         self.a.approve(task)
         self.found("not_retryable")
 
+    def test_a_step_on_record_was_not_cut_off(self):
+        task = self.running()
+        self.a.step(task, "pay", idempotent=False)
+        self.a.lose(task, step_in_progress="pay", idempotent=False)
+        self.a.approve(task, lost=True)
+        self.found()
+
     def test_a_loss_elsewhere_may_be_retried(self):
         task = self.running()
         self.a.lose(task, step_in_progress="look", idempotent=True)

@@ -128,7 +128,7 @@ impl<S: SnapshotStore, C: Clock> Projection for ReplayProjection<S, C> {
 
     fn questions(&mut self, now: Moment) -> Vec<BoxFuture<'static, Self::Answer>> {
         let mut questions: Vec<BoxFuture<'static, Heard>> = Vec::new();
-        questions.extend(self.fold.question().map(|asked| asked.map(Heard::Published).boxed()));
+        questions.extend(self.fold.question(now.boot_ms).map(|asked| asked.map(Heard::Published).boxed()));
         while let Some(tasks) = self.guard.next_batch() {
             let reading = self.store.snapshots(tasks.clone()).boxed();
             // A store that never answers must not use up the reads that may be out.

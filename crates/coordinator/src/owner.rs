@@ -46,7 +46,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use task_core::timers::{OrderedTimers, Timers as _};
+use task_core::timers::{TimerWheel, Timers as _};
 use task_core::{HashRing, PartitionState, Reason};
 use task_events::{
     Encoder, EventId, Incarnation, Offset, OwnerSeq, PartitionEpoch, PartitionId, Sha256Hash, TaskId, Text,
@@ -183,7 +183,7 @@ pub struct Owner {
 
     // requests
     requests: Map<Token, Request>,
-    deadlines: OrderedTimers<Token>,
+    deadlines: TimerWheel<Token>,
     swept_ms: u64,
     parked: VecDeque<Job>,
     unproven: VecDeque<Job>,
@@ -192,9 +192,9 @@ pub struct Owner {
     // tasks
     todo: BTreeSet<TaskId>,
     /// Timers whose only act is an append or a look: they need no proof.
-    acting: OrderedTimers<(TaskId, Timer)>,
+    acting: TimerWheel<(TaskId, Timer)>,
     /// Timers that judge.
-    judged: OrderedTimers<(TaskId, Timer)>,
+    judged: TimerWheel<(TaskId, Timer)>,
     overdue: OverdueWindow,
     live: Map<TaskId, Live>,
     by_worker: Map<Text, BTreeSet<TaskId>>,
@@ -228,6 +228,9 @@ impl Owner {
     /// Takes an input and returns what is to be done.
     pub fn handle(&mut self, now: Now, input: Input) -> Vec<Effect> {
         self.clock.check(now);
+        self.acting.advance(now.boot_ms);
+        self.judged.advance(now.boot_ms);
+        self.deadlines.advance(now.boot_ms);
         match input {
             Input::Checkpoints(names) => self.published(now, names),
             Input::Records(records) => records.iter().for_each(|raw| self.read_back(now, raw)),

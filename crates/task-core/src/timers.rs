@@ -1,98 +1,36 @@
 //! Timers as data: the owner arms, cancels and pops them by its own monotonic clock.
 
-use std::collections::{BTreeMap, HashMap};
-use std::hash::Hash;
+mod ordered;
+mod wheel;
+
+pub use ordered::OrderedTimers;
+pub use wheel::{SLOT_MS, TimerWheel};
 
 /// Where timers wait. Times are milliseconds of one monotonic clock; a timer never fires early.
 pub trait Timers<K> {
     /// Arms or re-arms the timer of `key`.
     fn arm(&mut self, key: K, due_ms: u64);
+
     /// Disarms it.
     fn cancel(&mut self, key: &K);
-    /// Takes the earliest timer due at or before `now_ms`.
-    fn pop_due(&mut self, now_ms: u64) -> Option<K>;
-    /// Time of the earliest one.
-    fn next_due(&self) -> Option<u64>;
-}
-
-/// An ordered map of timers: exact, fair among equals in the order they were armed.
-#[derive(Clone, Debug)]
-pub struct OrderedTimers<K> {
-    by_time: BTreeMap<(u64, u64), K>,
-    by_key: HashMap<K, (u64, u64), foldhash::fast::FixedState>,
-    armed: u64,
-}
-
-impl<K> Default for OrderedTimers<K> {
-    fn default() -> Self {
-        Self { by_time: BTreeMap::new(), by_key: HashMap::default(), armed: 0 }
-    }
-}
-
-impl<K: Clone + Eq + Hash> OrderedTimers<K> {
-    /// Number of armed timers.
-    pub fn len(&self) -> usize {
-        self.by_time.len()
-    }
-
-    /// Whether none is armed.
-    pub fn is_empty(&self) -> bool {
-        self.by_time.is_empty()
-    }
 
     /// When the timer of `key` is due.
-    pub fn due(&self, key: &K) -> Option<u64> {
-        self.by_key.get(key).map(|at| at.0)
-    }
-}
+    fn due(&self, key: &K) -> Option<u64>;
 
-impl<K: Clone + Eq + Hash> Timers<K> for OrderedTimers<K> {
-    fn arm(&mut self, key: K, due_ms: u64) {
-        self.cancel(&key);
-        let at = (due_ms, self.armed);
-        self.armed += 1;
-        self.by_time.insert(at, key.clone());
-        self.by_key.insert(key, at);
+    /// Number of armed timers.
+    fn len(&self) -> usize;
+
+    /// Whether none is armed.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
-    fn cancel(&mut self, key: &K) {
-        if let Some(at) = self.by_key.remove(key) {
-            self.by_time.remove(&at);
-        }
-    }
+    /// It is `now_ms`; earlier times than said before change nothing.
+    fn advance(&mut self, now_ms: u64);
 
-    fn pop_due(&mut self, now_ms: u64) -> Option<K> {
-        let (&(due, _), _) = self.by_time.first_key_value()?;
-        if due > now_ms {
-            return None;
-        }
-        let (_, key) = self.by_time.pop_first()?;
-        self.by_key.remove(&key);
-        Some(key)
-    }
+    /// Takes a timer due at or before `now_ms`, the earliest first as far as the granularity goes.
+    fn pop_due(&mut self, now_ms: u64) -> Option<K>;
 
-    fn next_due(&self) -> Option<u64> {
-        self.by_time.first_key_value().map(|(&(due, _), _)| due)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_fires_once_in_order_never_early() {
-        let mut t = OrderedTimers::default();
-        t.arm("b", 20);
-        t.arm("a", 10);
-        t.arm("c", 20);
-        t.arm("a", 30);
-        t.cancel(&"c");
-        assert_eq!((t.next_due(), t.len()), (Some(20), 2));
-        assert_eq!(t.pop_due(19), None);
-        assert_eq!(t.pop_due(40), Some("b"));
-        assert_eq!(t.pop_due(40), Some("a"));
-        assert_eq!(t.pop_due(40), None);
-        assert!(t.is_empty());
-    }
+    /// No timer fires before; exact for those that are due after [`Timers::advance`] to now.
+    fn next_due(&self) -> Option<u64>;
 }

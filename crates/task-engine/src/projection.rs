@@ -95,8 +95,8 @@ impl Projection for EngineProjection {
         }
     }
 
-    fn questions(&mut self, _: Moment) -> Vec<BoxFuture<'static, Self::Answer>> {
-        self.fold.question().into_iter().collect()
+    fn questions(&mut self, now: Moment) -> Vec<BoxFuture<'static, Self::Answer>> {
+        self.fold.question(now.boot_ms).into_iter().collect()
     }
 
     fn answered(&mut self, names: Self::Answer, _: Moment) -> Result<Vec<TaskId>, Stop> {

@@ -259,6 +259,75 @@ fn it_goes_on_from_a_checkpoint_and_stops_where_another_fold_differs() {
     }
 }
 
+// A store in which others publish when their rows are acknowledged, a moment after the offset.
+#[derive(Clone, Default)]
+struct Later(Arc<Mutex<Vec<CheckpointName>>>);
+
+impl Checkpoints for Later {
+    fn start(&self, partition: PartitionId) -> BoxFuture<'static, Result<Start, String>> {
+        let fold = PartitionState::new(partition, true);
+        std::future::ready(Ok(Start { fold, published: Vec::new() })).boxed()
+    }
+
+    fn published(&self, _: PartitionId) -> BoxFuture<'static, Vec<CheckpointName>> {
+        std::future::ready(self.0.lock().clone()).boxed()
+    }
+}
+
+#[test]
+fn a_checkpoint_that_is_published_a_second_later_is_compared_before_the_next_interval_ends() {
+    let mut world = World::new();
+    let task = world.owner.create(3);
+    world.owner.run(task, "w1", 0);
+    world.owner.fail(task, ErrorCategory::Transient);
+    let failed = world.owner.state().clone();
+    let (quiet, metrics, later) = (ScriptedLog::new(1), Metrics::default(), Later::default());
+    world.log.records(0).into_iter().for_each(|record| quiet.write_raw(record));
+    let source = FoldSource { checkpoints: Arc::new(later.clone()), every: failed.next_offset.0 };
+    let mut engine = start_from(&quiet, &world.clock, &metrics, config(), source);
+    quiet.assign(&[0]);
+    engine.settle();
+    later.0.lock().push(name(failed.next_offset.0, failed.hash() + 1));
+    for _ in 0..600 {
+        world.clock.advance(1_000);
+        engine.settle();
+    }
+    assert!(
+        matches!(&engine.output, Some(Err(EngineError::Loop(ProjectionError::Stopped { .. })))),
+        "ten minutes later nobody has noticed"
+    );
+}
+
+#[test]
+fn a_start_whose_state_another_fold_contradicts_stops_the_reader() {
+    let mut world = World::new();
+    let task = world.owner.create(3);
+    world.owner.run(task, "w1", 0);
+    let at = world.owner.state().clone();
+    let (quiet, metrics) = (ScriptedLog::new(1), Metrics::default());
+    world.log.records(0).into_iter().for_each(|record| quiet.write_raw(record));
+    #[derive(Clone)]
+    struct Contradicted(PartitionState);
+    impl Checkpoints for Contradicted {
+        fn start(&self, _: PartitionId) -> BoxFuture<'static, Result<Start, String>> {
+            let (offset, hash) = (self.0.next_offset.0, self.0.hash());
+            let published = vec![name(offset, hash), name(offset, hash + 1)];
+            std::future::ready(Ok(Start { fold: self.0.clone(), published })).boxed()
+        }
+        fn published(&self, _: PartitionId) -> BoxFuture<'static, Vec<CheckpointName>> {
+            std::future::ready(Vec::new()).boxed()
+        }
+    }
+    let source = FoldSource { checkpoints: Arc::new(Contradicted(at)), every: 1 };
+    let mut engine = start_from(&quiet, &world.clock, &metrics, config(), source);
+    quiet.assign(&[0]);
+    for _ in 0..60 {
+        engine.settle();
+        world.clock.advance(1_000);
+    }
+    assert!(metrics.alarms().contains_key("state_differs"), "{:?}", metrics.alarms().keys().collect::<Vec<_>>());
+}
+
 #[test]
 fn settings_are_checked() {
     let policies = [

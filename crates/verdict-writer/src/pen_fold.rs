@@ -116,8 +116,8 @@ impl PenFold {
     }
 
     /// A question to the snapshot track, when it is time to compare states.
-    pub fn question(&mut self) -> Option<BoxFuture<'static, Vec<CheckpointName>>> {
-        self.compared.question()
+    pub fn question(&mut self, now_ms: u64) -> Option<BoxFuture<'static, Vec<CheckpointName>>> {
+        self.compared.question(now_ms)
     }
 
     /// Its answer.

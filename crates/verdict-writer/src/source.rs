@@ -8,9 +8,12 @@ use service_kit::Metrics;
 use service_kit::projection::Stop;
 use snapshot_store::CheckpointName;
 use task_core::{HashRing, PartitionState, Pen, checkpoint};
-use task_events::{PartitionId, Producer};
+use task_events::{Offset, PartitionId, Producer};
 
 use crate::PenFold;
+
+/// Pause between questions for the checkpoint of one offset, ms; the sweep of the loop is as long.
+const ASK_EVERY_MS: u64 = 5_000;
 
 /// Makes the folds of a service.
 #[derive(Clone)]
@@ -43,7 +46,10 @@ impl FoldSource {
         Box::pin(async move {
             let start = starting.await?;
             let mut compared = Compared::new(this, partition);
-            compared.start(&start.fold, &start.published).map_err(|stop| stop.to_string())?;
+            if let Err(stop) = compared.start(&start.fold, &start.published) {
+                metrics.alarm("state_differs", format!("partition {partition}: {stop}"));
+                return Err(stop.to_string());
+            }
             Ok(PenFold::new(start.fold, compared, pen, producer, metrics))
         })
     }
@@ -54,12 +60,14 @@ pub(crate) struct Compared {
     source: FoldSource,
     partition: PartitionId,
     ring: HashRing,
-    passed: bool,
+    /// The newest offset to compare of which nobody's checkpoint was seen yet.
+    awaited: Option<Offset>,
+    ask_at_ms: u64,
 }
 
 impl Compared {
     pub(crate) fn new(source: FoldSource, partition: PartitionId) -> Self {
-        Self { source, partition, ring: HashRing::default(), passed: false }
+        Self { source, partition, ring: HashRing::default(), awaited: None, ask_at_ms: 0 }
     }
 
     fn start(&mut self, state: &PartitionState, published: &[CheckpointName]) -> Result<(), Stop> {
@@ -72,14 +80,18 @@ impl Compared {
         if !state.next_offset.0.is_multiple_of(self.source.every.max(1)) {
             return Ok(());
         }
-        self.passed = true;
+        self.awaited = Some(state.next_offset);
         self.ring.note(state.next_offset, state.hash()).map_err(|e| Stop::StateDiffers(e.to_string()))
     }
 
-    /// Asks what others publish, once after each interval: theirs of this offset is there by the
-    /// next one, and 64 of the own hashes are kept.
-    pub(crate) fn question(&mut self) -> Option<BoxFuture<'static, Vec<CheckpointName>>> {
-        std::mem::take(&mut self.passed).then(|| self.source.checkpoints.published(self.partition))
+    /// Asks what others publish, every few seconds until a checkpoint of the newest such offset was
+    /// seen: an owner publishes when its rows are acknowledged, and 64 of the own hashes are kept.
+    pub(crate) fn question(&mut self, now_ms: u64) -> Option<BoxFuture<'static, Vec<CheckpointName>>> {
+        if self.awaited.is_none() || now_ms < self.ask_at_ms {
+            return None;
+        }
+        self.ask_at_ms = now_ms.saturating_add(ASK_EVERY_MS);
+        Some(self.source.checkpoints.published(self.partition))
     }
 
     /// The answer.
@@ -92,6 +104,7 @@ impl Compared {
                 let compared = self.ring.expect(name.offset, name.state_hash);
                 compared.map_err(|e| Stop::StateDiffers(e.to_string()))?;
             }
+            self.awaited = self.awaited.filter(|awaited| name.offset < *awaited);
         }
         Ok(())
     }

@@ -35,6 +35,11 @@ def policy(audit: Audit, _book: Book, at: At, event: Event) -> None:
         audit.find(12, "policy_version", at, "no policy_version recorded")
 
 
+def _cut_off(book: Book, step: str | None, idempotent: bool | None) -> bool:
+    """Whether it is unknown if a step that must not run twice did its work; one on record did."""
+    return step is not None and idempotent is False and step not in book.steps
+
+
 def _retryable(audit: Audit, book: Book, at: At) -> None:
     """The failure that is retried must be one that may be."""
     if book.failure is None:
@@ -42,11 +47,11 @@ def _retryable(audit: Audit, book: Book, at: At) -> None:
     kind, body = book.failure
     if kind == "TaskFailed" and (body["category"] == "NON_RETRYABLE" or body["error_code"] == "TIMEOUT_DEADLINE"):
         audit.find(12, "not_retryable", at, f"retry of {body['error_code']} ({body['category']})")
-    elif kind == "TaskFailed" and body["category"] == "TIMEOUT" and body["failed_step"] is not None and body["is_idempotent"] is False:
+    elif kind == "TaskFailed" and body["category"] == "TIMEOUT" and _cut_off(book, body["failed_step"], body["is_idempotent"]):
         audit.find(12, "not_retryable", at, f"retry after a timeout in step {body['failed_step']!r}, declared non-idempotent")
     elif kind == "TaskTimedOut" and body["timeout"] == "DEADLINE":
         audit.find(12, "not_retryable", at, "retry of TIMEOUT_DEADLINE")
-    elif kind == "TaskTimedOut" and body["step_in_progress"] is not None and body["step_is_idempotent"] is False:
+    elif kind == "TaskTimedOut" and _cut_off(book, body["step_in_progress"], body["step_is_idempotent"]):
         audit.find(12, "not_retryable", at, f"retry after a timeout in step {body['step_in_progress']!r}, declared non-idempotent")
-    elif kind == "TaskLost" and body["step_in_progress"] is not None and body["step_is_idempotent"] is False:
+    elif kind == "TaskLost" and _cut_off(book, body["step_in_progress"], body["step_is_idempotent"]):
         audit.find(12, "not_retryable", at, f"retry after a loss in step {body['step_in_progress']!r}, declared non-idempotent")

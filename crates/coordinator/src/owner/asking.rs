@@ -3,6 +3,7 @@
 use std::mem::take;
 
 use task_core::decide::{self, Draft, View};
+use task_core::timers::Timers as _;
 use task_events::{Body, QueuePaused, QueueResumed, TaskId};
 
 use super::owed::Owes;

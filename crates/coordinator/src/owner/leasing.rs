@@ -165,6 +165,15 @@ impl Owner {
         self.prolong(now, id, self.grant_ms(id));
     }
 
+    /// A step is on record: it is not what the attempt is in.
+    pub(super) fn step_done(&mut self, id: TaskId, step: &Text) {
+        if let Some(live) = self.live.get_mut(&id)
+            && live.step.as_ref().is_some_and(|(name, _)| name == step)
+        {
+            live.step = None;
+        }
+    }
+
     fn prolong(&mut self, now: Now, id: TaskId, lease_ms: u64) {
         let until_ms = now.boot_ms.saturating_add(self.with_margin(lease_ms));
         if self.live.get(&id).is_some_and(|live| live.until_ms < until_ms) {

@@ -90,6 +90,9 @@ impl Owner {
             && self.fold.tasks.get(task).is_some_and(|slot| slot.core.is_live(report.attempt))
         {
             self.sign_of_life(now, task);
+            if let ReportBody::Step(done) = &report.body {
+                self.step_done(task, &done.step);
+            }
         }
     }
 }

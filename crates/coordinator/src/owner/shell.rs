@@ -135,7 +135,7 @@ where
         let mut reading = read(tail);
         let mut wake = self.owner.next_wake(self.now());
         let mut sleep = self.ports.clock.sleep_until(wake).boxed();
-        let mut asked_last = false;
+        let mut turn = 0u64;
         loop {
             self.freeze.hold_here();
             inbox.show(&self.owner);
@@ -144,8 +144,8 @@ where
                 wake = next;
                 sleep = self.ports.clock.sleep_until(wake).boxed();
             }
-            asked_last = !asked_last;
-            let event = next_event((&mut inbox, asked_last), &mut self.calls, &mut reading, &mut sleep).await;
+            turn = turn.wrapping_add(1);
+            let event = next_event((&mut inbox, turn), &mut self.calls, &mut reading, &mut sleep).await;
             if let Event::Ask(..) = &event {
                 self.freeze.asked();
             }

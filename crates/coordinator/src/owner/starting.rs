@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use task_core::timers::OrderedTimers;
+use task_core::timers::TimerWheel;
 use task_core::{HashRing, PartitionState};
 use task_events::{Encoder, Offset, OwnerSeq, PartitionEpoch};
 
@@ -63,14 +63,14 @@ impl Owner {
             next_ticket: 0,
             resend: Map::default(),
             requests: Map::default(),
-            deadlines: OrderedTimers::default(),
+            deadlines: TimerWheel::default(),
             swept_ms: 0,
             parked: VecDeque::new(),
             unproven: VecDeque::new(),
             waiting: Map::default(),
             todo: BTreeSet::new(),
-            acting: OrderedTimers::default(),
-            judged: OrderedTimers::default(),
+            acting: TimerWheel::default(),
+            judged: TimerWheel::default(),
             overdue: OverdueWindow::default(),
             live: Map::default(),
             by_worker: Map::default(),

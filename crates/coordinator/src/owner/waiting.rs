@@ -28,11 +28,11 @@ pub(super) enum Event<T> {
     Nothing,
 }
 
-// Fixed order, so that a run depends on nothing but its inputs. Every other time questions come
-// last: neither can a flood of them keep the owner from reading back what answers the earlier ones,
-// nor a long log keep it from answering.
+// In an order that depends on nothing but the number of the turn: calls that ended, what was read
+// and questions take turns in coming first, so that no flood of one of them, nor of one that brings
+// forth another, keeps the rest waiting.
 pub(super) async fn next_event<T>(
-    (inbox, asked_last): (&mut Inbox, bool),
+    (inbox, turn): (&mut Inbox, u64),
     calls: &mut FuturesUnordered<Call>,
     reading: &mut Reading<T>,
     sleep: &mut BoxFuture<'static, ()>,
@@ -44,20 +44,25 @@ pub(super) async fn next_event<T>(
                 Control::Lost => Event::Lost,
             });
         }
-        if !asked_last && let Poll::Ready(message) = inbox.poll_asked(cx) {
-            return Poll::Ready(asked(message));
-        }
-        if let Poll::Ready(Some(input)) = Pin::new(&mut *calls).poll_next(cx) {
-            return Poll::Ready(input.map_or(Event::Nothing, Event::Input));
-        }
-        if let Poll::Ready(read) = reading.poll_unpin(cx) {
-            return Poll::Ready(match read {
-                Ok((tail, records)) => Event::Tail(tail, records),
-                Err(LoadError::Unreadable(why)) => Event::Unreadable(why),
-            });
-        }
-        if asked_last && let Poll::Ready(message) = inbox.poll_asked(cx) {
-            return Poll::Ready(asked(message));
+        for place in 0..3 {
+            let event = match turn.wrapping_add(place) % 3 {
+                0 => match Pin::new(&mut *calls).poll_next(cx) {
+                    Poll::Ready(Some(input)) => Some(input.map_or(Event::Nothing, Event::Input)),
+                    Poll::Ready(None) | Poll::Pending => None,
+                },
+                1 => match reading.poll_unpin(cx) {
+                    Poll::Ready(Ok((tail, records))) => Some(Event::Tail(tail, records)),
+                    Poll::Ready(Err(LoadError::Unreadable(why))) => Some(Event::Unreadable(why)),
+                    Poll::Pending => None,
+                },
+                _ => match inbox.poll_asked(cx) {
+                    Poll::Ready(message) => Some(asked(message)),
+                    Poll::Pending => None,
+                },
+            };
+            if let Some(event) = event {
+                return Poll::Ready(event);
+            }
         }
         if sleep.poll_unpin(cx).is_ready() {
             return Poll::Ready(Event::Input(Input::Tick));
@@ -113,4 +118,45 @@ pub(super) async fn until_lost<T>(work: impl Future<Output = T> + Send, inbox: &
         work.as_mut().poll(cx).map(Some)
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::{pending, ready};
+    use task_events::TaskId;
+
+    use super::super::inbox::inbox;
+    use super::*;
+
+    // Each question is answered by a port at once, as reads of closed tasks and payloads are.
+    #[test]
+    fn a_flood_of_questions_does_not_keep_the_tail_from_being_read() {
+        let (handle, mut inbox) = inbox();
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut flood: Vec<_> = (0..1_000)
+            .map(|_| {
+                let handle = handle.clone();
+                async move { handle.ask(Command::Get { task: TaskId::from_raw(42).expect("an id") }).await }.boxed()
+            })
+            .collect();
+        flood.iter_mut().for_each(|ask| assert!(ask.poll_unpin(&mut cx).is_pending()));
+        let mut calls = FuturesUnordered::<Call>::new();
+        let mut reading: Reading<()> = ready(Ok(((), Ok(Vec::new())))).boxed();
+        let mut sleep = pending().boxed();
+        let (mut events, mut told) = (0, 0);
+        while told < 2 {
+            let event = next_event((&mut inbox, events), &mut calls, &mut reading, &mut sleep);
+            let Poll::Ready(event) = std::pin::pin!(event).poll_unpin(&mut cx) else { panic!("much is ready") };
+            events += 1;
+            match event {
+                Event::Ask(..) => calls.push(ready(None).boxed()),
+                Event::Tail(..) => {
+                    told += 1;
+                    reading = ready(Ok(((), Ok(Vec::new())))).boxed();
+                }
+                Event::Input(_) | Event::Unreadable(_) | Event::Lost | Event::Nothing => {}
+            }
+        }
+        assert!(events < 50, "the log was read twice within {events} events");
+    }
 }

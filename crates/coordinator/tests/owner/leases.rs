@@ -164,6 +164,17 @@ pub fn a_timeout_names_the_step_that_the_attempt_was_last_said_to_be_in() {
 }
 
 #[test]
+pub fn a_timeout_does_not_name_a_step_that_is_on_record_as_done() {
+    let mut w = World::with(small());
+    w.play(
+        "submit t1 to_close=4s | poll w1 => t1 e=1 | start t1 e=1 | wait 3s \
+         | beat t1 e=1 in=pay idem=false => accepted | step t1 pay e=1 => accepted | wait 2s",
+    );
+    assert_eq!(w.count("timeout t1 START_TO_CLOSE"), 1);
+    assert_eq!(w.count("timeout t1 START_TO_CLOSE in pay, once only"), 0, "its output is in the log");
+}
+
+#[test]
 pub fn the_next_attempt_waits_for_what_is_left_of_the_lease() {
     let mut w = World::with(small());
     w.play(

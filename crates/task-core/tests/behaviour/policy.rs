@@ -65,6 +65,17 @@ fn what_is_retried_and_what_is_not() {
 }
 
 #[test]
+fn a_step_on_record_is_not_the_one_that_was_cut_off() {
+    for (end, expected) in [
+        ("timeout t1 START_TO_CLOSE in=pay idem=false", "approve r=1 l=0"),
+        ("lose t1 in=pay idem=false", "approve r=0 l=1"),
+    ] {
+        let text = format!("submit t1 max=1 | assign t1 | start t1 | step t1 pay#0 | {end}");
+        assert_eq!(verdict(&text, 0), expected, "{end}");
+    }
+}
+
+#[test]
 fn no_retry_once_the_deadline_passed() {
     for end in ["fail t1", "lose t1"] {
         let text = format!("submit t1 deadline=900 | assign t1 | {end}");
