@@ -3,9 +3,20 @@
 //! Nothing in here is authority. Every row can be rebuilt from the log, payloads apart; every write
 //! carries the row clock of the record that caused it, so a late writer of an old state loses by
 //! timestamp and never takes a row back in time (invariant 17).
+//!
+//! Adapters: [`MemoryStore`], volatile, and with the feature `embedded` `EmbeddedStore`, durable in
+//! a directory. What both promise is the suite in `conformance` (feature `conformance`).
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
+#[cfg(feature = "embedded")]
+mod embedded;
+mod lifetimes;
 mod memory;
 mod port;
 
+#[cfg(feature = "embedded")]
+pub use embedded::{Durability, EmbeddedConfig, EmbeddedStore, OpenError};
+pub use lifetimes::{Clock, DAY_MS, KEY_TTL_MS, OVERFLOW_TTL_MS, PAYLOAD_TTL_MS, SNAPSHOT_TTL_MS};
 pub use memory::MemoryStore;
 pub use port::*;

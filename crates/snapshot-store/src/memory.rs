@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::{Future, ready};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,47 +11,83 @@ use parking_lot::Mutex;
 use task_core::HistoryEntry;
 use task_events::{Offset, PartitionId, Sha256Hash, TaskId};
 
-use crate::{CheckpointName, KeyRow, PayloadItem, RowKind, RowWrite, SnapshotRow, SnapshotStore, StoreError};
+use crate::lifetimes::{PAYLOAD_TTL_MS, expires_ms, surplus};
+use crate::{CheckpointName, Clock, KeyRow, PayloadItem, RowKind, RowWrite, SnapshotRow, SnapshotStore, StoreError};
+
+/// A row with its timestamp and its end.
+struct Kept<T> {
+    at_us: i64,
+    expires_ms: i64,
+    row: T,
+}
+
+impl<T: Clone> Kept<T> {
+    fn alive(&self, now_ms: i64) -> Option<T> {
+        (now_ms < self.expires_ms).then(|| self.row.clone())
+    }
+}
 
 #[derive(Default)]
 struct Content {
-    snapshots: HashMap<TaskId, (i64, SnapshotRow)>,
-    keys: HashMap<Sha256Hash, (i64, KeyRow)>,
-    overflow: BTreeMap<(TaskId, Offset), HistoryEntry>,
-    payloads: HashMap<(TaskId, PayloadItem), Bytes>,
+    snapshots: HashMap<TaskId, Kept<SnapshotRow>>,
+    keys: HashMap<Sha256Hash, Kept<KeyRow>>,
+    overflow: HashMap<TaskId, HashMap<Offset, Kept<HistoryEntry>>>,
+    payloads: HashMap<(TaskId, PayloadItem), (i64, Bytes)>,
     acked: HashMap<PartitionId, Offset>,
     chunks: HashMap<Sha256Hash, Bytes>,
-    checkpoints: BTreeMap<CheckpointName, Bytes>,
+    // With the time of publishing.
+    checkpoints: BTreeMap<CheckpointName, (i64, Bytes)>,
 }
 
-/// The volatile store.
+/// The volatile store. Without a clock ([`MemoryStore::default`]) nothing in it expires, and all
+/// checkpoints are of one day.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     content: Arc<Mutex<Content>>,
+    clock: Option<Clock>,
 }
 
 impl MemoryStore {
-    /// Every snapshot row, in no order: for checks that compare rows with the log.
-    pub fn rows(&self) -> Vec<SnapshotRow> {
-        self.content.lock().snapshots.values().map(|(_, row)| row.clone()).collect()
+    /// A store in which things expire by this clock.
+    pub fn with_clock(clock: Clock) -> Self {
+        Self { content: Arc::default(), clock: Some(clock) }
     }
 
-    /// History entries that rows do not hold, of one task.
+    // Without a clock time stands still before anything expires.
+    fn now_ms(&self) -> i64 {
+        self.clock.as_ref().map_or(i64::MIN, |clock| clock())
+    }
+
+    /// Every snapshot row, in no order: for checks that compare rows with the log.
+    pub fn rows(&self) -> Vec<SnapshotRow> {
+        let now = self.now_ms();
+        self.content.lock().snapshots.values().filter_map(|kept| kept.alive(now)).collect()
+    }
+
+    /// History entries that rows do not hold, of one task, by offset.
     pub fn overflow(&self, task: TaskId) -> Vec<HistoryEntry> {
+        let now = self.now_ms();
         let content = self.content.lock();
-        content.overflow.range((task, Offset(0))..=(task, Offset(u64::MAX))).map(|(_, e)| *e).collect()
+        let of_task = content.overflow.get(&task).into_iter().flat_map(HashMap::values);
+        let mut entries: Vec<_> = of_task.filter_map(|kept| kept.alive(now)).collect();
+        entries.sort_by_key(|entry| entry.offset);
+        entries
     }
 
     /// Applies writes at once, as [`SnapshotStore::write`] does.
     pub fn write_now(&self, rows: Vec<RowWrite>) {
         let mut content = self.content.lock();
         for write in rows {
-            let at = write.timestamp_us;
+            let at_us = write.timestamp_us;
+            let expires_ms = expires_ms(&write.row, at_us);
             match write.row {
-                RowKind::Snapshot(row) => newer(&mut content.snapshots, row.core.id, at, row),
-                RowKind::Key(row) => newer(&mut content.keys, row.key_hash, at, row),
+                RowKind::Snapshot(row) => {
+                    newest(&mut content.snapshots, row.core.id, Kept { at_us, expires_ms, row });
+                }
+                RowKind::Key(row) => newest(&mut content.keys, row.key_hash, Kept { at_us, expires_ms, row }),
                 RowKind::HistoryOverflow { task_id, entry } => {
-                    content.overflow.insert((task_id, entry.offset), entry);
+                    let of_task = content.overflow.entry(task_id).or_default();
+                    newest(of_task, entry.offset, Kept { at_us, expires_ms, row: entry });
                 }
             }
         }
@@ -58,11 +95,11 @@ impl MemoryStore {
 }
 
 // Last write wins by row clock, as Cassandra does it with USING TIMESTAMP.
-fn newer<K: std::hash::Hash + Eq, V>(table: &mut HashMap<K, (i64, V)>, key: K, at: i64, row: V) {
+fn newest<K: Hash + Eq, V>(table: &mut HashMap<K, Kept<V>>, key: K, row: Kept<V>) {
     match table.get(&key) {
-        Some((there, _)) if *there > at => {}
+        Some(there) if there.at_us > row.at_us => {}
         Some(_) | None => {
-            table.insert(key, (at, row));
+            table.insert(key, row);
         }
     }
 }
@@ -76,12 +113,14 @@ impl SnapshotStore for MemoryStore {
     }
 
     fn snapshots(&self, ids: Vec<TaskId>) -> impl Future<Output = Answer<Vec<Option<SnapshotRow>>>> + Send + 'static {
+        let now = self.now_ms();
         let content = self.content.lock();
-        ready(Ok(ids.iter().map(|id| content.snapshots.get(id).map(|(_, row)| row.clone())).collect()))
+        ready(Ok(ids.iter().map(|id| content.snapshots.get(id)?.alive(now)).collect()))
     }
 
     fn key(&self, key_hash: Sha256Hash) -> impl Future<Output = Answer<Option<KeyRow>>> + Send + 'static {
-        ready(Ok(self.content.lock().keys.get(&key_hash).map(|(_, row)| row.clone())))
+        let now = self.now_ms();
+        ready(Ok(self.content.lock().keys.get(&key_hash).and_then(|kept| kept.alive(now))))
     }
 
     fn put_payload(
@@ -90,12 +129,16 @@ impl SnapshotStore for MemoryStore {
         item: PayloadItem,
         bytes: Bytes,
     ) -> impl Future<Output = Answer<()>> + Send + 'static {
-        self.content.lock().payloads.insert((task, item), bytes);
+        let expires_ms = self.now_ms().saturating_add(PAYLOAD_TTL_MS);
+        self.content.lock().payloads.insert((task, item), (expires_ms, bytes));
         ready(Ok(()))
     }
 
     fn payload(&self, task: TaskId, item: PayloadItem) -> impl Future<Output = Answer<Option<Bytes>>> + Send + 'static {
-        ready(Ok(self.content.lock().payloads.get(&(task, item)).cloned()))
+        let now = self.now_ms();
+        let content = self.content.lock();
+        let alive = content.payloads.get(&(task, item)).filter(|(expires_ms, _)| now < *expires_ms);
+        ready(Ok(alive.map(|(_, bytes)| bytes.clone())))
     }
 
     fn put_acked(&self, partition: PartitionId, offset: Offset) -> impl Future<Output = Answer<()>> + Send + 'static {
@@ -119,14 +162,12 @@ impl SnapshotStore for MemoryStore {
     }
 
     fn publish(&self, name: CheckpointName, manifest: Bytes) -> impl Future<Output = Answer<()>> + Send + 'static {
+        let now = self.now_ms();
         let mut content = self.content.lock();
         let partition = name.partition;
-        content.checkpoints.insert(name, manifest);
-        // A volatile store has no days to keep one of: the two highest are enough.
-        let mut of_partition: Vec<_> =
-            content.checkpoints.keys().filter(|n| n.partition == partition).cloned().collect();
-        of_partition.sort_by_key(|n| std::cmp::Reverse(n.offset));
-        for old in of_partition.into_iter().skip(2) {
+        content.checkpoints.entry(name).or_insert((now, manifest));
+        let of_partition = content.checkpoints.iter().filter(|(n, _)| n.partition == partition);
+        for old in surplus(of_partition.map(|(n, (at, _))| (n.clone(), *at)).collect()) {
             content.checkpoints.remove(&old);
         }
         ready(Ok(()))
@@ -137,13 +178,7 @@ impl SnapshotStore for MemoryStore {
         partition: PartitionId,
     ) -> impl Future<Output = Answer<Vec<(CheckpointName, Bytes)>>> + Send + 'static {
         let content = self.content.lock();
-        let mut found: Vec<_> = content
-            .checkpoints
-            .iter()
-            .filter(|(n, _)| n.partition == partition)
-            .map(|(n, m)| (n.clone(), m.clone()))
-            .collect();
-        found.sort_by_key(|(n, _)| std::cmp::Reverse(n.offset));
-        ready(Ok(found))
+        let of_partition = content.checkpoints.iter().rev().filter(|(n, _)| n.partition == partition);
+        ready(Ok(of_partition.map(|(n, (_, manifest))| (n.clone(), manifest.clone())).collect()))
     }
 }

@@ -31,7 +31,8 @@ pub struct KeyRow {
     pub created_at: i64,
 }
 
-/// One write. Idempotent: the same write again changes nothing, an older one loses.
+/// One write. Idempotent: the same write again changes nothing, an older one loses. Of different
+/// rows with equal timestamps the one written last stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowWrite {
     /// Row clock in µs: the write's timestamp.
@@ -93,8 +94,10 @@ pub enum StoreError {
     /// Away, or no answer in time: the outcome is unknown, and the same call may be repeated.
     #[error("snapshot store is unavailable: {0}")]
     Unavailable(String),
-    /// A chunk or manifest that does not match its hash: use an older checkpoint.
-    #[error("checkpoint is damaged: {0}")]
+    /// What is stored cannot be what was written: bytes that do not match their checksum, or cannot
+    /// be decoded. Named by table and key. Repeating does not help; a row is healed by its next
+    /// write, instead of a checkpoint an older one is used.
+    #[error("snapshot store is damaged: {0}")]
     Damaged(String),
 }
 
@@ -118,7 +121,8 @@ pub trait SnapshotStore: Clone + Send + Sync + 'static {
         rows: Vec<RowWrite>,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + 'static;
 
-    /// Snapshot rows by id, in the order given.
+    /// Snapshot rows by id, in the order given, an id named twice twice; `None` for what is not
+    /// there or has expired.
     fn snapshots(
         &self,
         ids: Vec<TaskId>,
@@ -163,14 +167,15 @@ pub trait SnapshotStore: Clone + Send + Sync + 'static {
     fn chunk(&self, hash: Sha256Hash) -> impl Future<Output = Result<Option<Bytes>, StoreError>> + Send + 'static;
 
     /// Publishes a checkpoint: its manifest comes last, when all chunks are there. Of those of the
-    /// partition the two highest are kept, and one a day.
+    /// partition the two highest are kept, and the highest of each day of publishing. The same name
+    /// again changes nothing.
     fn publish(
         &self,
         name: CheckpointName,
         manifest: Bytes,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + 'static;
 
-    /// Published checkpoints of a partition, highest offset first.
+    /// Published checkpoints of a partition, highest offset first, of one offset the newest epoch.
     fn checkpoints(
         &self,
         partition: PartitionId,
