@@ -149,6 +149,13 @@ class Duties(LogCase):
         self.a.approve(task, lost=True)
         self.found()
 
+    def test_a_step_beyond_a_gap_runs_again_so_its_outcome_matters(self):
+        task = self.running()
+        self.a.step(task, "pay", index=1, idempotent=False)
+        self.a.lose(task, step_in_progress="pay", idempotent=False)
+        self.a.approve(task, lost=True)
+        self.found("not_retryable")
+
     def test_a_loss_elsewhere_may_be_retried(self):
         task = self.running()
         self.a.lose(task, step_in_progress="look", idempotent=True)

@@ -2,7 +2,7 @@
 
 use event_log::RawRecord;
 use futures::future::{BoxFuture, Either, FutureExt as _, select};
-use service_kit::projection::{Decision, Folded, Moment, Projection, Projector, Stop};
+use service_kit::projection::{Decision, Folded, Moment, NoStart, Projection, Projector, Stop};
 use service_kit::{Clock, Counter, Metrics};
 use snapshot_store::{CheckpointName, SnapshotRow, SnapshotStore, StoreError};
 use task_core::Pen;
@@ -24,7 +24,7 @@ pub struct Replayer<S, C> {
 impl<S: SnapshotStore, C: Clock> Projector for Replayer<S, C> {
     type Projection = ReplayProjection<S, C>;
 
-    fn load(&self, partition: PartitionId) -> BoxFuture<'static, Result<Self::Projection, String>> {
+    fn load(&self, partition: PartitionId) -> BoxFuture<'static, Result<Self::Projection, NoStart>> {
         let (producer, metrics) = (self.config.producer.clone(), self.metrics.clone());
         let (store, clock) = (self.store.clone(), self.clock.clone());
         let (guard, patience_ms) = (Guard::new(&self.config), self.config.guard_wait_ms);

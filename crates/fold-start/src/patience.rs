@@ -13,6 +13,10 @@ pub enum LoadError {
     /// For good, or until people act.
     #[error("{0}")]
     Unreadable(String),
+    /// A checkpoint whose bytes are intact does not hold the state it was named by: whoever wrote it
+    /// folded the log to another state.
+    #[error("{0}")]
+    StateDiffers(String),
 }
 
 /// Waits a moment for a port that is away.

@@ -1,13 +1,20 @@
 //! Checkpoints as readers see them that only fold and write verdicts.
 
-use event_log::EventLog;
-use futures::future::{BoxFuture, FutureExt as _};
+use event_log::{EventLog, LogError};
+use futures::future::{BoxFuture, Either, FutureExt as _, select};
 use service_kit::{Clock, Metrics};
 use snapshot_store::{CheckpointName, SnapshotStore};
 use task_core::{PartitionState, Rules};
-use task_events::PartitionId;
+use task_events::{Offset, PartitionId};
 
-use crate::{Origin, load_start};
+use crate::{LoadError, Origin, load_start, pause};
+
+/// How long a reader waits for a store that is away before it folds from offset 0, ms: retries must
+/// go on without the snapshot track (design.md §11), and a short absence is cheaper to wait for.
+const PATIENCE_MS: u64 = 10_000;
+
+/// Longest wait for one answer of the store, ms.
+const ANSWER_MS: u64 = 5_000;
 
 /// What a reader starts with.
 #[derive(Clone, Debug)]
@@ -20,8 +27,8 @@ pub struct Start {
 
 /// Where a reader's folds start, and what others publish.
 pub trait Checkpoints: Send + Sync + 'static {
-    /// The start of a partition. Its error is text for an alarm; it is asked again later.
-    fn start(&self, partition: PartitionId) -> BoxFuture<'static, Result<Start, String>>;
+    /// The start of a partition. [`LoadError::Unreadable`] may be asked again later.
+    fn start(&self, partition: PartitionId) -> BoxFuture<'static, Result<Start, LoadError>>;
 
     /// What is published now; empty when the store cannot be asked, the next time will do.
     fn published(&self, partition: PartitionId) -> BoxFuture<'static, Vec<CheckpointName>>;
@@ -32,7 +39,7 @@ pub trait Checkpoints: Send + Sync + 'static {
 pub struct FromTheStart;
 
 impl Checkpoints for FromTheStart {
-    fn start(&self, partition: PartitionId) -> BoxFuture<'static, Result<Start, String>> {
+    fn start(&self, partition: PartitionId) -> BoxFuture<'static, Result<Start, LoadError>> {
         let fold = PartitionState::new(partition, true);
         std::future::ready(Ok(Start { fold, published: Vec::new() })).boxed()
     }
@@ -57,20 +64,55 @@ pub struct StoredCheckpoints<L, S, C> {
     pub metrics: Metrics,
 }
 
+impl<L: EventLog, S: SnapshotStore, C: Clock> StoredCheckpoints<L, S, C> {
+    // Whether the store answers; a short absence is waited for.
+    async fn answers(&self, partition: PartitionId) -> bool {
+        let until = self.clock.boot_ms().saturating_add(PATIENCE_MS);
+        loop {
+            if self.ask(partition).await.is_some() {
+                return true;
+            }
+            if self.clock.boot_ms() >= until {
+                return false;
+            }
+            pause(&self.clock).await;
+        }
+    }
+
+    async fn ask(&self, partition: PartitionId) -> Option<Vec<CheckpointName>> {
+        let until = self.clock.boot_ms().saturating_add(ANSWER_MS);
+        let asked = self.store.checkpoints(partition).boxed();
+        match select(asked, self.clock.sleep_until(until).boxed()).await {
+            Either::Left((Ok(found), _)) => Some(found.into_iter().map(|(name, _)| name).collect()),
+            Either::Left((Err(_), _)) | Either::Right(_) => None,
+        }
+    }
+}
+
 impl<L: EventLog, S: SnapshotStore, C: Clock> Checkpoints for StoredCheckpoints<L, S, C> {
-    fn start(&self, partition: PartitionId) -> BoxFuture<'static, Result<Start, String>> {
+    fn start(&self, partition: PartitionId) -> BoxFuture<'static, Result<Start, LoadError>> {
         let this = self.clone();
         async move {
             let Self { log, store, clock, rules, metrics } = &this;
-            let origin = Origin { log, store, clock, partition, rules, metrics };
-            let loaded = load_start(&origin).await.map_err(|why| why.to_string())?;
+            while !this.answers(partition).await {
+                metrics.alarm("checkpoints_unavailable", format!("partition {partition}: the store does not answer"));
+                match log.range(partition).await {
+                    Ok(range) if range.start == Offset(0) => {
+                        let fold = PartitionState::with_rules(partition, true, rules);
+                        return Ok(Start { fold, published: Vec::new() });
+                    }
+                    Ok(_) | Err(LogError::Unavailable(_)) => {}
+                    Err(why) => return Err(LoadError::Unreadable(why.to_string())),
+                }
+            }
+            let loaded = load_start(&Origin { log, store, clock, partition, rules, metrics }).await?;
             Ok(Start { fold: loaded.fold, published: loaded.published })
         }
         .boxed()
     }
 
     fn published(&self, partition: PartitionId) -> BoxFuture<'static, Vec<CheckpointName>> {
-        let asked = self.store.checkpoints(partition);
-        asked.map(|found| found.unwrap_or_default().into_iter().map(|(name, _)| name).collect()).boxed()
+        let this = self.clone();
+        async move { this.ask(partition).await.unwrap_or_default() }.boxed()
     }
 }

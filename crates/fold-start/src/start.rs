@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use event_log::{EventLog, LogError};
 use service_kit::{Clock, Metrics};
 use snapshot_store::{CheckpointName, SnapshotStore};
-use task_core::{PartitionState, Rules, checkpoint};
+use task_core::checkpoint::{self, CheckpointError};
+use task_core::{PartitionState, Rules};
 use task_events::{Offset, PartitionId};
 
 use crate::{LoadError, patient, pause};
@@ -41,7 +42,8 @@ pub struct FoldStart {
 /// the store or the log is away; a checkpoint that cannot be used raises an alarm and is passed over.
 ///
 /// # Errors
-/// The log and the checkpoints are not of one kind, or the log cannot be read.
+/// The log and the checkpoints are not of one kind, the log cannot be read, or a checkpoint holds
+/// another state than it says.
 pub async fn load_start<L: EventLog, S: SnapshotStore, C: Clock>(
     origin: &Origin<'_, L, S, C>,
 ) -> Result<FoldStart, LoadError> {
@@ -95,7 +97,13 @@ async fn load_one<L: EventLog, S: SnapshotStore, C: Clock>(
     }
     let loaded = checkpoint::load(manifest, true, origin.rules, |hash| chunks.get(&hash).cloned());
     Ok(match loaded {
-        Ok(fold) if fold.hash() != name.state_hash => Err("state hash differs from the checkpoint's name".to_owned()),
+        Ok(fold) if fold.hash() != name.state_hash => {
+            let (found, named) = (fold.hash(), name.state_hash);
+            return Err(LoadError::StateDiffers(format!("{name:?}: state hash {found:032x} instead of {named:032x}")));
+        }
+        Err(why @ CheckpointError::StateHash { .. }) => {
+            return Err(LoadError::StateDiffers(format!("{name:?}: {why}")));
+        }
         Ok(fold) if fold.partition != origin.partition => Err("another partition's checkpoint".to_owned()),
         Ok(fold) => Ok(fold),
         Err(why) => Err(why.to_string()),

@@ -186,7 +186,7 @@ pub fn bigger() -> Vec<Config> {
         Config::new("anyone", &["claim"], &[(Rogue, 10)]).rogue_only(),
         Config::new("anyone, anything wrong", EVERYWHERE, &[(Rogue, 4)]).rogue_only().twisted(),
         Config::new("anyone beside", EVERYWHERE, &[(Rogue, 1), (Complete, 2), (Replay, 2)]),
-        // Both at once from everywhere are more than 60 million worlds, most of them after a loss.
+        // Both at once from everywhere are more than 60 million worlds.
         Config::new("anyone twice, reports", EVERYWHERE, &[(Rogue, 2), (Complete, 1)]),
         Config::new("anyone twice, replays", EVERYWHERE, &[(Rogue, 2), (Replay, 1)]),
         Config::new("anyone twice", &[BORN, DONE], &[(Rogue, 2), (Complete, 1), (Replay, 1)]),

@@ -74,7 +74,10 @@ pub fn parse(text: &str, fold: &Fold, audit: &Audit) -> Result<(Rec, Expect), St
     let subject = words.next_if(|w| w.starts_with('t') && !w.contains('='));
     let task = match subject {
         Some("tX") => None,
-        Some(t) => t[1..].parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|n| *n < TASKS),
+        Some(t) => {
+            let known = t[1..].parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|n| *n < TASKS);
+            Some(known.ok_or_else(|| format!("{t:?} is no task"))?)
+        }
         None => Some(0),
     };
     let mut rec = right(fold, audit, kind, task.unwrap_or(0));
@@ -111,6 +114,8 @@ fn set(rec: &mut Rec, name: &str, value: &str) -> Option<()> {
         "by" => rec.by = number()? as u8,
         "key" => match value {
             "#" => rec.key = RecordKey::Control(PARTITION),
+            "#X" => rec.key = RecordKey::Control(foreign_id().partition()),
+            "tX" => rec.key = RecordKey::Task(foreign_id()),
             "-" => rec.key = RecordKey::Other,
             "K" => rec.keyed = true,
             t => rec.key = RecordKey::Task(task_id(t.strip_prefix('t')?.parse::<usize>().ok()?.checked_sub(1)?)),
@@ -173,9 +178,10 @@ pub fn print(rec: &Rec, fold: &Fold, audit: &Audit) -> String {
     }
     match rec.key {
         RecordKey::Other => say("key=-".into()),
+        RecordKey::Control(p) if p != PARTITION => say("key=#X".into()),
         RecordKey::Control(_) if rec.task.is_some() => say("key=#".into()),
         RecordKey::Task(id) if rec.task != Some(id) => {
-            say(format!("key=t{}", index_of(id).unwrap_or(0) + 1));
+            say(index_of(id).map_or_else(|| "key=tX".to_owned(), |n| format!("key=t{}", n + 1)));
         }
         RecordKey::Control(_) | RecordKey::Task(_) => {}
     }

@@ -50,7 +50,8 @@ impl Retelling {
         rec.key = match rec.key {
             RecordKey::Task(id) => RecordKey::Task(self.id(id)),
             RecordKey::Control(p) if p == self.partition => RecordKey::Control(PARTITION),
-            RecordKey::Control(_) | RecordKey::Other => RecordKey::Other,
+            RecordKey::Control(_) => RecordKey::Control(foreign_id().partition()),
+            RecordKey::Other => RecordKey::Other,
         };
         if let (Kind::OwnershipClaimed, None, Some(epoch)) = (rec.kind, self.before, rec.p) {
             self.before = Some(epoch.saturating_sub(1));

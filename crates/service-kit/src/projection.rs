@@ -86,9 +86,8 @@ pub trait Projector: Send {
     /// What it makes.
     type Projection: Projection;
 
-    /// The state to start a partition from: of a checkpoint, or the one before offset 0. Called
-    /// anew after an error (its text is for the alarm), with growing waits.
-    fn load(&self, partition: PartitionId) -> BoxFuture<'static, Result<Self::Projection, String>>;
+    /// The state to start a partition from: of a checkpoint, or the one before offset 0.
+    fn load(&self, partition: PartitionId) -> BoxFuture<'static, Result<Self::Projection, NoStart>>;
 }
 
 /// What one record did to the fold.
@@ -131,6 +130,15 @@ pub enum Decision {
     Later(u64),
     /// Nothing, until the fold or the next look says otherwise.
     Nothing,
+}
+
+/// Why a partition cannot be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoStart {
+    /// Not now: asked again later. The text is for the alarm.
+    Later(String),
+    /// The reader must not go on.
+    Stop(Stop),
 }
 
 /// Why a reader cannot go on.

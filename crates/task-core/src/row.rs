@@ -114,6 +114,19 @@ pub struct Row {
 }
 
 impl Row {
+    /// The completed steps without a gap from the first one: they are not run again. What lies
+    /// beyond a gap is, since it may rest on the output of the step that is missing. Two handler
+    /// versions may give one index to two steps; that is no gap.
+    pub fn kept_steps(&self) -> &[StepEntry] {
+        let mut next = 0;
+        let gap = self.steps.iter().position(|step| {
+            let follows = step.done.index <= next;
+            next = next.max(step.done.index.saturating_add(1));
+            !follows
+        });
+        &self.steps[..gap.unwrap_or(self.steps.len())]
+    }
+
     /// The row of a new task.
     pub(crate) fn created(created: &TaskCreated, at: i64, trace_id: Text) -> Self {
         Self {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use event_log::RawRecord;
 use futures::future::{BoxFuture, FutureExt as _};
 use parking_lot::Mutex;
-use service_kit::projection::{Decision, Folded, Moment, Projection, Projector, Stop};
+use service_kit::projection::{Decision, Folded, Moment, NoStart, Projection, Projector, Stop};
 use service_kit::{Counter, Entropy, Metrics};
 use snapshot_store::CheckpointName;
 use task_core::Pen;
@@ -26,7 +26,7 @@ pub struct Engine {
 impl Projector for Engine {
     type Projection = EngineProjection;
 
-    fn load(&self, partition: PartitionId) -> BoxFuture<'static, Result<EngineProjection, String>> {
+    fn load(&self, partition: PartitionId) -> BoxFuture<'static, Result<EngineProjection, NoStart>> {
         let (producer, metrics) = (self.config.producer.clone(), self.metrics.clone());
         let (entropy, policy) = (self.entropy.clone(), self.config.policy);
         let opening = self.source.open(partition, (Pen::Engine, producer.clone()), metrics.clone());

@@ -1,6 +1,6 @@
 //! Histories: the owner writes, the engine answers.
 
-use fold_start::{Checkpoints, Start};
+use fold_start::{Checkpoints, LoadError, Start};
 use futures::future::{BoxFuture, FutureExt as _};
 use service_kit::testing::{Driven, Fate, ManualClock, ScriptedLog, Steps};
 use snapshot_store::CheckpointName;
@@ -210,7 +210,7 @@ fn garbage_is_quarantined_and_the_partition_goes_on() {
 struct Published(PartitionState, Vec<CheckpointName>);
 
 impl Checkpoints for Published {
-    fn start(&self, _: PartitionId) -> BoxFuture<'static, Result<Start, String>> {
+    fn start(&self, _: PartitionId) -> BoxFuture<'static, Result<Start, LoadError>> {
         std::future::ready(Ok(Start { fold: self.0.clone(), published: Vec::new() })).boxed()
     }
 
@@ -264,7 +264,7 @@ fn it_goes_on_from_a_checkpoint_and_stops_where_another_fold_differs() {
 struct Later(Arc<Mutex<Vec<CheckpointName>>>);
 
 impl Checkpoints for Later {
-    fn start(&self, partition: PartitionId) -> BoxFuture<'static, Result<Start, String>> {
+    fn start(&self, partition: PartitionId) -> BoxFuture<'static, Result<Start, LoadError>> {
         let fold = PartitionState::new(partition, true);
         std::future::ready(Ok(Start { fold, published: Vec::new() })).boxed()
     }
@@ -309,7 +309,7 @@ fn a_start_whose_state_another_fold_contradicts_stops_the_reader() {
     #[derive(Clone)]
     struct Contradicted(PartitionState);
     impl Checkpoints for Contradicted {
-        fn start(&self, _: PartitionId) -> BoxFuture<'static, Result<Start, String>> {
+        fn start(&self, _: PartitionId) -> BoxFuture<'static, Result<Start, LoadError>> {
             let (offset, hash) = (self.0.next_offset.0, self.0.hash());
             let published = vec![name(offset, hash), name(offset, hash + 1)];
             std::future::ready(Ok(Start { fold: self.0.clone(), published })).boxed()

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use fold_start::{Checkpoints, FromTheStart};
+use fold_start::{Checkpoints, FromTheStart, LoadError};
 use futures::future::BoxFuture;
 use service_kit::Metrics;
-use service_kit::projection::Stop;
+use service_kit::projection::{NoStart, Stop};
 use snapshot_store::CheckpointName;
 use task_core::{HashRing, PartitionState, Pen, checkpoint};
 use task_events::{Offset, PartitionId, Producer};
@@ -35,21 +35,21 @@ impl FoldSource {
         Self::new(FromTheStart)
     }
 
-    /// The fold of a partition with a pen. Its error is text for an alarm.
+    /// The fold of a partition with a pen.
     pub fn open(
         &self,
         partition: PartitionId,
         (pen, producer): (Pen, Producer),
         metrics: Metrics,
-    ) -> BoxFuture<'static, Result<PenFold, String>> {
+    ) -> BoxFuture<'static, Result<PenFold, NoStart>> {
         let (this, starting) = (self.clone(), self.checkpoints.start(partition));
         Box::pin(async move {
-            let start = starting.await?;
+            let start = starting.await.map_err(|why| match why {
+                LoadError::Unreadable(why) => NoStart::Later(why),
+                LoadError::StateDiffers(why) => NoStart::Stop(Stop::StateDiffers(why)),
+            })?;
             let mut compared = Compared::new(this, partition);
-            if let Err(stop) = compared.start(&start.fold, &start.published) {
-                metrics.alarm("state_differs", format!("partition {partition}: {stop}"));
-                return Err(stop.to_string());
-            }
+            compared.start(&start.fold, &start.published).map_err(NoStart::Stop)?;
             Ok(PenFold::new(start.fold, compared, pen, producer, metrics))
         })
     }
@@ -63,11 +63,12 @@ pub(crate) struct Compared {
     /// The newest offset to compare of which nobody's checkpoint was seen yet.
     awaited: Option<Offset>,
     ask_at_ms: u64,
+    asking: bool,
 }
 
 impl Compared {
     pub(crate) fn new(source: FoldSource, partition: PartitionId) -> Self {
-        Self { source, partition, ring: HashRing::default(), awaited: None, ask_at_ms: 0 }
+        Self { source, partition, ring: HashRing::default(), awaited: None, ask_at_ms: 0, asking: false }
     }
 
     fn start(&mut self, state: &PartitionState, published: &[CheckpointName]) -> Result<(), Stop> {
@@ -87,15 +88,17 @@ impl Compared {
     /// Asks what others publish, every few seconds until a checkpoint of the newest such offset was
     /// seen: an owner publishes when its rows are acknowledged, and 64 of the own hashes are kept.
     pub(crate) fn question(&mut self, now_ms: u64) -> Option<BoxFuture<'static, Vec<CheckpointName>>> {
-        if self.awaited.is_none() || now_ms < self.ask_at_ms {
+        if self.awaited.is_none() || self.asking || now_ms < self.ask_at_ms {
             return None;
         }
+        self.asking = true;
         self.ask_at_ms = now_ms.saturating_add(ASK_EVERY_MS);
         Some(self.source.checkpoints.published(self.partition))
     }
 
     /// The answer.
     pub(crate) fn published(&mut self, names: &[CheckpointName]) -> Result<(), Stop> {
+        self.asking = false;
         for name in names.iter().filter(|name| name.partition == self.partition) {
             // A hand-over's checkpoint stands anywhere: whoever loads it recomputes its hash.
             let comparable =

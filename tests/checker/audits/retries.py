@@ -36,8 +36,20 @@ def policy(audit: Audit, _book: Book, at: At, event: Event) -> None:
 
 
 def _cut_off(book: Book, step: str | None, idempotent: bool | None) -> bool:
-    """Whether it is unknown if a step that must not run twice did its work; one on record did."""
-    return step is not None and idempotent is False and step not in book.steps
+    """Whether it is unknown if a step that must not run twice did its work.
+
+    One whose output is kept did it and isn't run again; what lies beyond a gap in the indices is.
+    """
+    if step is None or idempotent is not False:
+        return False
+    following = 0
+    for done in sorted({**book.inherited, **book.steps}.values(), key=lambda done: done["index"]):
+        if done["index"] > following:
+            break
+        following = max(following, done["index"] + 1)
+        if done["step"] == step:
+            return False
+    return True
 
 
 def _retryable(audit: Audit, book: Book, at: At) -> None:

@@ -59,6 +59,27 @@ pub fn inbox() -> (OwnerHandle, Inbox) {
     (handle, Inbox { messages: asked, control: told, status })
 }
 
+/// What it never looked at was certainly not written: the edge may ask the next owner.
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        self.messages.close();
+        while let Ok(message) = self.messages.try_recv() {
+            message.turn_away();
+        }
+    }
+}
+
+impl Message {
+    /// Answers that this is no owner.
+    pub(super) fn turn_away(self) {
+        match self {
+            // An error means that nobody waits any more.
+            Self::Ask(_, _, reply) => drop(reply.send(Answer::Unavailable(Why::NotOwner))),
+            Self::Forget(_) => {}
+        }
+    }
+}
+
 impl Inbox {
     /// Lets the edge see how far the owner has folded and what waits for a worker.
     pub(super) fn show(&self, owner: &Owner) {
@@ -142,5 +163,24 @@ impl Drop for Forget<'_> {
         if let Some(messages) = self.messages {
             let _ = messages.unbounded_send(Message::Forget(self.token));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use task_events::TaskId;
+
+    use super::*;
+
+    #[test]
+    fn what_an_owner_never_looked_at_is_not_of_unknown_outcome() {
+        let (handle, inbox) = inbox();
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let mut ask = handle.ask(Command::Get { task: TaskId::from_raw(42).expect("an id") }).boxed();
+        assert!(ask.poll_unpin(&mut cx).is_pending());
+        // Lost or drained while it loads, or lost with a full inbox.
+        drop(inbox);
+        assert_eq!(ask.now_or_never(), Some(Answer::Unavailable(Why::NotOwner)));
     }
 }

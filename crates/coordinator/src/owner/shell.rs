@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use assignment_lock::AssignmentLock;
 use event_log::{EventLog, LogError};
-use fold_start::{LoadError, patient};
+use fold_start::patient;
 use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -99,7 +99,7 @@ where
         match until_lost(loading, &mut inbox).await {
             None => return Exit::Lost,
             Some(Ok(loaded)) => loaded,
-            Some(Err(LoadError::Unreadable(why))) => return Exit::Unreadable(why),
+            Some(Err(why)) => return Exit::Unreadable(why.to_string()),
         }
     };
     let from = start.fold.next_offset;
@@ -113,9 +113,13 @@ where
         metrics: setup.metrics,
         freeze: setup.freeze,
     };
-    let tail = match patient(&shell.ports.clock, || shell.ports.log.tail(partition, from)).await {
-        Ok(tail) => tail,
-        Err(LoadError::Unreadable(why)) => return Exit::Unreadable(why),
+    let tail = {
+        let opening = patient(&shell.ports.clock, || shell.ports.log.tail(partition, from));
+        match until_lost(opening, &mut inbox).await {
+            None => return Exit::Lost,
+            Some(Ok(tail)) => tail,
+            Some(Err(why)) => return Exit::Unreadable(why.to_string()),
+        }
     };
     shell.run(tail, inbox, published).await
 }

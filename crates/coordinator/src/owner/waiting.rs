@@ -52,7 +52,7 @@ pub(super) async fn next_event<T>(
                 },
                 1 => match reading.poll_unpin(cx) {
                     Poll::Ready(Ok((tail, records))) => Some(Event::Tail(tail, records)),
-                    Poll::Ready(Err(LoadError::Unreadable(why))) => Some(Event::Unreadable(why)),
+                    Poll::Ready(Err(why)) => Some(Event::Unreadable(why.to_string())),
                     Poll::Pending => None,
                 },
                 _ => match inbox.poll_asked(cx) {
@@ -115,6 +115,10 @@ pub(super) async fn until_lost<T>(work: impl Future<Output = T> + Send, inbox: &
         if inbox.poll_control(cx).is_ready() {
             return Poll::Ready(None);
         }
+        // It may take long, and the edge knows how long it may wait.
+        while let Poll::Ready(message) = inbox.poll_asked(cx) {
+            message.turn_away();
+        }
         work.as_mut().poll(cx).map(Some)
     })
     .await
@@ -158,5 +162,18 @@ mod tests {
             }
         }
         assert!(events < 50, "the log was read twice within {events} events");
+    }
+
+    #[test]
+    fn whoever_asks_while_it_loads_is_told_to_try_elsewhere() {
+        let (handle, mut inbox) = inbox();
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut ask = handle.ask(Command::Get { task: TaskId::from_raw(42).expect("an id") }).boxed();
+        assert!(ask.poll_unpin(&mut cx).is_pending());
+        // The store is down for an hour.
+        let mut loading = until_lost(pending::<()>(), &mut inbox).boxed();
+        assert!(loading.poll_unpin(&mut cx).is_pending());
+        let told = ask.now_or_never();
+        assert_eq!(told, Some(Answer::Unavailable(super::super::Why::NotOwner)));
     }
 }

@@ -68,6 +68,11 @@ impl<S: Copy + Ord> Desk<S> {
         self.waiting
     }
 
+    /// Forgets earlier attempts on what is not pending at that level any more.
+    pub(super) fn keep_earlier(&mut self, pending: impl Fn(S) -> Option<u64>) {
+        self.earlier.retain(|subject, (level, _)| pending(*subject) == Some(*level));
+    }
+
     /// The number of the attempt, if the subject may be decided now.
     pub(super) fn claim(&mut self, subject: S, level: u64, now: u64) -> Option<u32> {
         // A verdict of an older level is decided: no copy of it can be accepted any more.

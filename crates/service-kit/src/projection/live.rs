@@ -162,6 +162,8 @@ impl<P: Projection> Live<P> {
         if !self.may_decide(now.boot_ms) {
             return batch;
         }
+        let projection = &self.projection;
+        self.desk.keep_earlier(|subject| projection.pending(subject));
         for _ in 0..PER_TURN {
             if self.desk.waiting() >= MAX_WAITING {
                 break;

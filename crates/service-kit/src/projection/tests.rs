@@ -120,12 +120,12 @@ struct Toys(Arc<Mutex<Knobs>>);
 impl Projector for Toys {
     type Projection = Toy;
 
-    fn load(&self, partition: PartitionId) -> BoxFuture<'static, Result<Toy, String>> {
+    fn load(&self, partition: PartitionId) -> BoxFuture<'static, Result<Toy, NoStart>> {
         let mut knobs = self.0.lock();
         knobs.loads += 1;
         if knobs.load_fails > 0 {
             knobs.load_fails -= 1;
-            return ready(Err("no checkpoint".into())).boxed();
+            return ready(Err(NoStart::Later("no checkpoint".into()))).boxed();
         }
         let knobs = self.0.clone();
         let toy = Toy { partition, next: 0, open: BTreeMap::new(), answered: false, questions: Vec::new(), knobs };

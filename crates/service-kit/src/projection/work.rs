@@ -5,7 +5,7 @@ use event_log::{AppendOutcome, EventLog, LogError, OffsetRange, RawRecord, Tail}
 use futures::future::{AbortHandle, Abortable, BoxFuture, FutureExt as _};
 use task_events::{EventId, Offset, PartitionId};
 
-use super::{Projection, Projector};
+use super::{NoStart, Projection, Projector, Stop};
 use crate::{Clock, Metrics};
 
 /// First wait before an unavailable log is asked again, ms; doubled each time.
@@ -24,6 +24,8 @@ pub(super) enum Ended<P: Projection, T> {
     NoStart,
     /// Its tail was opened again.
     Reopened { tail: T },
+    /// The reader must not go on.
+    Stopped(Stop),
     /// The log cannot be read at all.
     Unreadable(LogError),
     /// Records came, or the tail broke.
@@ -86,7 +88,8 @@ impl<L: EventLog, C: Clock> Desktop<L, C> {
                     Err(error @ LogError::OutOfRange { .. }) => error.to_string(),
                     Err(error) => return Ended::Unreadable(error),
                 },
-                Err(why) => why,
+                Err(NoStart::Later(why)) => why,
+                Err(NoStart::Stop(stop)) => return Ended::Stopped(stop),
             };
             // Nothing to start from now: a checkpoint may be there the next time.
             this.metrics.alarm("reader_start", format!("partition {partition} has no start: {why}"));

@@ -66,8 +66,8 @@ fn end_of_it(view: View<'_>, now_ms: i64) -> Option<(&'static str, bool)> {
     let row = view.row;
     // Whether a step that must not run twice did its work, neither silence nor a time limit tells.
     let cut_off = view.core.state == TaskState::Lost || row.category == Some(ErrorCategory::Timeout);
-    // One that is on record did it, and is not run again.
-    let done = |step: &Text| row.steps.iter().any(|done| done.done.step == *step);
+    // One whose output is kept did it, and is not run again.
+    let done = |step: &Text| row.kept_steps().iter().any(|kept| kept.done.step == *step);
     let unfinished = row.failed_step.as_ref().is_some_and(|step| !done(step));
     let unknown = cut_off && unfinished && row.failed_step_idempotent == Some(false);
     if view.core.state == TaskState::Lost {

@@ -76,6 +76,18 @@ fn a_step_on_record_is_not_the_one_that_was_cut_off() {
 }
 
 #[test]
+fn a_step_on_record_beyond_a_gap_runs_again_so_its_outcome_matters() {
+    let gap = "submit t1 max=1 | assign t1 | start t1 | step t1 pay#1";
+    for end in ["timeout t1 START_TO_CLOSE in=pay idem=false", "lose t1 in=pay idem=false"] {
+        let planned = play(&format!("claim | {gap} | {end} | approve t1"));
+        let plan = view(&planned, |v| decide::replay_plan(v, Witness::LogOnly)).unwrap();
+        let Body::TaskReplayPlanned(plan) = plan.body else { panic!("no plan") };
+        assert_eq!((plan.skip.len(), plan.resume_from_step.as_deref()), (0, Some("pay")), "the plan runs it again");
+        assert_eq!(verdict(&format!("{gap} | {end}"), 0), "outcome_unknown, review", "{end}");
+    }
+}
+
+#[test]
 fn no_retry_once_the_deadline_passed() {
     for end in ["fail t1", "lose t1"] {
         let text = format!("submit t1 deadline=900 | assign t1 | {end}");

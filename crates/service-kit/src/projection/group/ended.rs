@@ -30,6 +30,7 @@ impl<L: EventLog, C: Clock, J: Projector> Group<'_, L, C, J> {
             }
             (Ended::NoStart, Phase::Opening(_)) => self.open(partition),
             (Ended::Unreadable(error), _) => return Err(error.into()),
+            (Ended::Stopped(stop), _) => return Err(ProjectionError::Stopped { partition, stop }),
             (Ended::Reopened { tail }, Phase::Live(live)) => {
                 let (work, reading) = read(id, tail);
                 self.work.push(work);
