@@ -146,10 +146,12 @@ impl<K: Clone + Eq + Hash> TimerWheel<K> {
         self.lists[list] = List { first: NONE, last: NONE };
         self.filled[level] &= !(1 << slot);
         // Those of one slot fire in the order of their times, equal ones in the order of arming.
-        ids.sort_unstable_by_key(|id| {
-            let node = &self.nodes[*id as usize];
-            (node.due_ms, node.armed)
-        });
+        if level == 0 {
+            ids.sort_unstable_by_key(|id| {
+                let node = &self.nodes[*id as usize];
+                (node.due_ms, node.armed)
+            });
+        }
         for id in ids {
             let list = self.list_of(self.nodes[id as usize].due_ms);
             self.link(id, list);
