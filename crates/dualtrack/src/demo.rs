@@ -11,6 +11,7 @@ mod files;
 mod handler;
 mod ledger;
 mod payloads;
+mod rows;
 mod serve;
 mod show;
 mod supervise;
@@ -39,7 +40,7 @@ pub struct DemoArgs {
     /// Directory tree whose files become tasks
     #[arg(long, default_value = ".")]
     pub dir: PathBuf,
-    /// Folder for log, outputs and payloads; it is emptied first
+    /// Folder for log, store, outputs and payloads; it is emptied first
     #[arg(long, default_value = "dualtrack-demo")]
     pub work: PathBuf,
     /// Log to run on

@@ -96,7 +96,7 @@ pub enum StoreError {
     Unavailable(String),
     /// What is stored cannot be what was written: bytes that do not match their checksum, or cannot
     /// be decoded. Named by table and key. Repeating does not help; a row is healed by its next
-    /// write, instead of a checkpoint an older one is used.
+    /// newer write, instead of a checkpoint an older one is used.
     #[error("snapshot store is damaged: {0}")]
     Damaged(String),
 }

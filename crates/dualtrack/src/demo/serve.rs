@@ -1,5 +1,6 @@
-//! The demo's inner process: owner, engine, replayer and a worker pool over one log, snapshot
-//! store and locks in memory, everything rebuilt from the log at the start.
+//! The demo's inner process: owner, engine, replayer and a worker pool over one log and one
+//! snapshot store in a directory; locks are in memory. What is open is rebuilt from the log at the
+//! start, what is closed is read from its row.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,14 +16,14 @@ use fold_start::StoredCheckpoints;
 use futures::StreamExt as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use service_kit::{Clock as _, Entropy as _, Metrics, Shutdown, SystemClock, SystemEntropy};
-use snapshot_store::MemoryStore;
+use snapshot_store::EmbeddedStore;
 use task_core::decide::NewTask;
 use task_events::{HashForm, Incarnation, Sha256Hash, TaskCreated, TaskId, Text, Timeouts};
 use verdict_writer::FoldSource;
 
 use super::ledger::Ledger;
 use super::supervise::{Places, open_kafka};
-use super::{DemoArgs, LogKind, PARTITIONS, files, workers};
+use super::{DemoArgs, LogKind, PARTITIONS, files, rows, workers};
 
 /// Queue and task type of the demo.
 pub const QUEUE: Text = Text::const_new("files");
@@ -47,28 +48,30 @@ pub struct Progress {
 /// Runs everything until all tasks are closed, or dies half-way when told so.
 pub async fn serve(args: &DemoArgs) -> anyhow::Result<()> {
     let places = Places::below(&args.work);
-    match args.log {
+    let store = rows::open(&places.store)?;
+    let outcome = match args.log {
         LogKind::Embedded => {
             let log = EmbeddedLog::open(EmbeddedConfig::new(&places.log, PARTITIONS))?;
-            let outcome = compose(log.clone(), args, &places).await;
+            let outcome = compose(log.clone(), store.clone(), args, &places).await;
             log.close();
             outcome
         }
         LogKind::Kafka => {
             let log = open_kafka(args, "demo").await?;
-            let outcome = compose(log.clone(), args, &places).await;
+            let outcome = compose(log.clone(), store.clone(), args, &places).await;
             log.close(std::time::Duration::from_secs(5)).await;
             outcome
         }
-    }
+    };
+    store.close();
+    outcome
 }
 
-async fn compose<L: EventLog>(log: L, args: &DemoArgs, places: &Places) -> anyhow::Result<()> {
+async fn compose<L: EventLog>(log: L, store: EmbeddedStore, args: &DemoArgs, places: &Places) -> anyhow::Result<()> {
     let clock = SystemClock;
     let mut entropy = SystemEntropy::default();
     let incarnation = Incarnation::new(clock.wall_ms(), entropy.next_u64() as u32);
     let (metrics, shutdown) = (Metrics::default(), Shutdown::default());
-    let store = MemoryStore::default();
     let surface = Surface::new(PARTITIONS, clock);
     let cfg = owner_config();
     cfg.validate()?;

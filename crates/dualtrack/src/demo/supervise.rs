@@ -1,5 +1,5 @@
 //! The demo's outer process: starts the server, sees it die by its own SIGKILL, starts it again,
-//! and then holds the log, the outputs and the handlers' ledger against each other.
+//! and then holds the log, the rows, the outputs and the handlers' ledger against each other.
 
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -12,6 +12,7 @@ use task_events::TaskState;
 
 use super::account::{Account, account};
 use super::compare::compare;
+use super::rows::{self, Rows};
 use super::show::{Summary, history, judge, table};
 use super::{DemoArgs, LogKind, PARTITIONS, files, ledger};
 
@@ -24,6 +25,8 @@ pub struct Places {
     pub out: PathBuf,
     /// Embedded log.
     pub log: PathBuf,
+    /// Snapshot rows and checkpoints.
+    pub store: PathBuf,
     /// Step outputs and outboxes.
     pub payloads: PathBuf,
     /// What handlers did.
@@ -38,6 +41,7 @@ impl Places {
         Self {
             out: work.join("out"),
             log: work.join("log"),
+            store: work.join("store"),
             payloads: work.join("payloads"),
             ledger: work.join("ledger.txt"),
             dump: work.join("log.dtlog"),
@@ -77,7 +81,8 @@ pub async fn supervise(args: &DemoArgs) -> anyhow::Result<()> {
     ensure!(ended.success(), "the second process ended with {ended}");
 
     let account = read_account(args, &places).await?;
-    report(args, &places, &inputs, &account)
+    let rows = rows::compare(&places.store, &account).await?;
+    report(args, &places, &inputs, &account, &rows)
 }
 
 // Only a folder that an earlier demo made is emptied: --work may be mistyped.
@@ -129,7 +134,7 @@ pub async fn open_kafka(args: &DemoArgs, client: &str) -> anyhow::Result<KafkaLo
     Ok(KafkaLog::open(config, &spec).await?)
 }
 
-fn report(args: &DemoArgs, places: &Places, inputs: &[PathBuf], account: &Account) -> anyhow::Result<()> {
+fn report(args: &DemoArgs, places: &Places, inputs: &[PathBuf], account: &Account, rows: &Rows) -> anyhow::Result<()> {
     let mut say = std::io::stdout();
     let summary = Summary::of(account);
     writeln!(say, "\n{}\n", table(account, &summary))?;
@@ -163,6 +168,14 @@ fn report(args: &DemoArgs, places: &Places, inputs: &[PathBuf], account: &Accoun
     check(
         kept > 0 && kept == resumed.len(),
         format!("{} tasks were resumed, {kept} of them ran their first step exactly once", resumed.len()),
+    )?;
+    let wrong = rows.wrong.as_ref().map(|w| format!("; first that does not: {w}")).unwrap_or_default();
+    check(
+        rows.right == account.tasks.len() && rows.checkpointed == usize::from(PARTITIONS),
+        format!(
+            "{} snapshot rows tell the state the log tells{wrong}; {} of {PARTITIONS} partitions have a checkpoint",
+            rows.right, rows.checkpointed
+        ),
     )?;
     let (content, words) = ask_checker(args, places)?;
     check(content, format!("independent checker: {words}"))?;
