@@ -4,9 +4,10 @@ use cargo_metadata::MetadataCommand;
 use repository_checks::root;
 
 /// Licences that ask for no more than a notice, and MPL-2.0 (file-level copyleft: serde_avro_fast).
-const ALLOWED: [&str; 13] = [
+const ALLOWED: [&str; 14] = [
     "MIT",
     "MIT-0",
+    "0BSD",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "BSD-2-Clause",

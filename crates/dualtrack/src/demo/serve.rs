@@ -106,10 +106,11 @@ async fn compose<L: EventLog>(log: L, store: EmbeddedStore, args: &DemoArgs, pla
         shutdown.clone(),
     );
     let replayer = auto_replay::run(
-        auto_replay::Deps { log: log.clone(), store, clock, metrics: metrics.clone(), source },
+        auto_replay::Deps { log: log.clone(), store: store.clone(), clock, metrics: metrics.clone(), source },
         auto_replay::ReplayConfig::new("auto-replay-1".into(), incarnation),
         shutdown.clone(),
     );
+    let upkeep = tokio::spawn(rows::keep_up(store, log.clone()));
     let owner = tokio::spawn(service.run(shutdown.clone()));
     let engine = tokio::spawn(engine);
     let replayer = tokio::spawn(replayer);
@@ -133,6 +134,7 @@ async fn compose<L: EventLog>(log: L, store: EmbeddedStore, args: &DemoArgs, pla
     owner.await.context("the coordinator panicked")??;
     engine.await.context("the engine panicked")??;
     replayer.await.context("the replayer panicked")??;
+    upkeep.abort();
     Ok(())
 }
 
