@@ -67,7 +67,8 @@ pub struct Row {
     pub assigned_at: Option<i64>,
     /// Time the handler of the last attempt was entered.
     pub start_time: Option<i64>,
-    /// The same by its owner: what start-to-close counts from, since a worker's clock may be wrong.
+    /// The same by the broker's stamp of TaskStarted: what start-to-close counts from. The worker's
+    /// clock may be wrong, and two owners' clocks may differ.
     #[serde(default)]
     pub started_at: Option<i64>,
     /// Time of the last failure, loss, timeout or end.

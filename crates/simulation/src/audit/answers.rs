@@ -136,7 +136,8 @@ impl Audit {
         }
     }
 
-    fn assigned_us(&self, task: TaskId) -> Option<u64> {
+    /// When the current attempt of a task was assigned, true µs.
+    pub(super) fn assigned_us(&self, task: TaskId) -> Option<u64> {
         let part = &self.parts[usize::from(task.partition().0)];
         let rows = part.rows.get(&task)?;
         let epoch = rows.last()?.core.exec_epoch;

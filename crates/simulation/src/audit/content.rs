@@ -10,6 +10,7 @@ use task_events::{
 
 use super::answers::ReportTag;
 use super::{Audit, Map, Set};
+use crate::clock::EPOCH_MS;
 
 /// Window of a key, ms.
 const KEY_WINDOW_MS: i64 = 24 * 3_600 * 1_000;
@@ -76,17 +77,15 @@ impl Audit {
                         format!("task {id} timed out ({:?}) at {}, due {due:?}", b.timeout, record.broker_ms),
                     ));
                 }
-                // Nobody can have run longer than since the assignment.
-                let earliest = row.assigned_at.map(|a| a + row.created.timeouts.start_to_close_ms as i64);
+                // Nobody can have run longer than since the assignment landed.
+                let assigned = self.assigned_us(id).map(|us| EPOCH_MS + (us / 1_000) as i64);
+                let earliest = assigned.map(|at| at + row.created.timeouts.start_to_close_ms as i64);
                 if b.timeout == task_events::TimeoutKind::StartToClose
                     && earliest.is_some_and(|at| record.broker_ms + self.early_ms < at)
                 {
                     broken = Some((
                         13,
-                        format!(
-                            "task {id} ran out of its time at {}, assigned {:?}",
-                            record.broker_ms, row.assigned_at
-                        ),
+                        format!("task {id} ran out of its time at {}, assigned {assigned:?}", record.broker_ms),
                     ));
                 }
             }
@@ -122,9 +121,8 @@ impl Audit {
             }
             (Body::TaskStepCompleted(b), ..) => self.prove(id, seq, std::slice::from_ref(&b.done)),
             (Body::TaskReplayRequested(b), ..) => self.prove(id, seq, &b.carried.steps),
-            (Body::RejectedReport(b), ..) => {
-                // Once per execution and owner process is its duty; the log shows the execution.
-                self.told.noted.insert(b.execution_id);
+            (Body::RejectedReport(b), ..) if !self.told.noted.insert(b.execution_id) => {
+                broken = Some((0, format!("execution {} of task {id} has two RejectedReports", b.execution_id)));
             }
             _ => {}
         }
@@ -188,7 +186,10 @@ fn retry_law(b: &task_events::TaskRetryApproved, core: &task_core::CoreState, ro
     if !lost && (never || row.error_code.as_deref() == Some("TIMEOUT_DEADLINE")) {
         return Some((12, format!("task {} is retried after {:?} {:?}", core.id, row.category, row.error_code)));
     }
-    if lost && row.failed_step.is_some() && row.failed_step_idempotent == Some(false) {
+    // What is on record and kept is not run again, so its outcome does not matter.
+    let again = row.failed_step.as_ref().is_some_and(|f| row.kept_steps().iter().all(|kept| kept.done.step != *f));
+    let cut_off = lost || row.category == Some(ErrorCategory::Timeout);
+    if cut_off && again && row.failed_step_idempotent == Some(false) {
         return Some((
             12,
             format!("task {} is retried although the outcome of {:?} is unknown", core.id, row.failed_step),

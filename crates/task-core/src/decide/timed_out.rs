@@ -15,7 +15,7 @@ pub fn due_timeout(view: View<'_>) -> Option<(i64, TimeoutKind)> {
         let since = row.waiting_since.max(row.not_before.unwrap_or(i64::MIN));
         row.created.timeouts.schedule_to_start_ms.map(|n| (since.saturating_add(ms(n)), TimeoutKind::ScheduleToStart))
     } else if view.core.state == TaskState::Executing {
-        // By the owner's time: a worker whose clock is wrong must neither lose its attempt nor keep it.
+        // By the broker's time: a worker whose clock is wrong must neither lose its attempt nor keep it.
         let since = row.started_at.or(row.assigned_at)?;
         Some((since.saturating_add(ms(row.created.timeouts.start_to_close_ms)), TimeoutKind::StartToClose))
     } else {

@@ -23,7 +23,7 @@ impl Row {
             }
             Body::TaskStarted(b) => {
                 self.start_time = Some(b.start_time);
-                self.started_at = Some(at);
+                self.started_at = Some(self.changed_broker_ms);
                 self.memory_usage_percent = b.memory_usage_percent;
                 self.released_in_a_row = 0;
             }

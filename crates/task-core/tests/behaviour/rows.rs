@@ -1,8 +1,10 @@
 //! What stands beside the judged state.
 
-use task_events::{ErrorCategory, TaskState};
+use task_core::decide::{View, due_timeout};
+use task_events::{ErrorCategory, Kind, RecordKey, TaskState, TimeoutKind};
 
 use crate::kit::{play, task};
+use crate::notation::right;
 
 #[test]
 fn every_record_with_the_tasks_key_is_in_its_history() {
@@ -134,4 +136,21 @@ fn the_row_of_a_review_is_that_of_the_closed_task_with_one_entry_more() {
     assert_eq!((after.row.history.len(), after.row.applied_offset.0), (before.row.history.len() + 1, 5));
     assert!(after.row.row_clock_us > before.row.row_clock_us);
     assert_eq!((&after.row.worker_id, after.row.end_time), (&before.row.worker_id, before.row.end_time));
+}
+
+// `assign t1` by an owner whose wall clock is right, then `start t1` by its successor, whose clock
+// is a second behind: the attempt ran out of its time before that much had passed since it was
+// assigned.
+#[test]
+fn the_time_of_an_attempt_counts_from_the_brokers_stamp_of_its_start() {
+    let mut w = play("claim | submit t1 | assign t1");
+    let mut start = right(&w, Kind::TaskStarted, task(1));
+    start.event_time -= 1_000;
+    let key = RecordKey::Task(task(1)).to_bytes();
+    w.append_as(&start, key, 50_000, false);
+    let row = w.row(1);
+    let limit = row.created.timeouts.start_to_close_ms as i64;
+    let core = w.state.tasks.get(task(1)).unwrap().core;
+    let due = due_timeout(View { core: &core, row: &row });
+    assert_eq!(due, Some((50_000 + limit, TimeoutKind::StartToClose)));
 }
