@@ -3,6 +3,8 @@
 //! A lock shows who runs what and stops a second hand-out outside our control. It is never
 //! authority: that is exec_epoch in the log, and expiry alone never reassigns anything.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod memory;
 mod port;
 

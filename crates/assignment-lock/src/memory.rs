@@ -1,5 +1,6 @@
-//! Volatile adapter for one process. Time comes from the caller, since nothing in here may look at
-//! a clock of its own.
+//! Adapter for one process, and so the embedded one: its locks die with the process whose attempts
+//! they show, and the log needs none of them. Time comes from the caller, since nothing in here may
+//! look at a clock of its own.
 
 use std::collections::HashMap;
 use std::future::{Future, ready};
@@ -12,10 +13,32 @@ use crate::{AssignmentLock, Holder, Lock, LockUnavailable, ServerState, Taken};
 
 type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
+/// Expired locks are looked for when there are twice as many as after the last look, but not for less.
+const FEW: usize = 1_024;
+
+#[derive(Default)]
+struct Held {
+    /// Holder, and when the lock expires.
+    locks: HashMap<TaskId, (Holder, u64)>,
+    /// Number of locks at which expired ones are looked for.
+    look_at: usize,
+}
+
+impl Held {
+    // A lock whose owner crashed is never released.
+    fn set(&mut self, lock: Lock, now: u64) {
+        self.locks.insert(lock.task, (lock.holder, now.saturating_add(lock.ttl_ms)));
+        if self.locks.len() > self.look_at.max(FEW) {
+            self.locks.retain(|_, (_, until)| *until > now);
+            self.look_at = self.locks.len() * 2;
+        }
+    }
+}
+
 /// The volatile locks; clones share one content.
 #[derive(Clone)]
 pub struct MemoryLock {
-    held: Arc<Mutex<HashMap<TaskId, (Holder, u64)>>>,
+    held: Arc<Mutex<Held>>,
     now_ms: Clock,
 }
 
@@ -28,7 +51,17 @@ impl MemoryLock {
     /// Who holds the lock of a task now.
     pub fn holder(&self, task: TaskId) -> Option<Holder> {
         let now = (self.now_ms)();
-        self.held.lock().get(&task).filter(|(_, until)| *until > now).map(|(holder, _)| holder.clone())
+        self.held.lock().locks.get(&task).filter(|(_, until)| *until > now).map(|(holder, _)| holder.clone())
+    }
+
+    /// Locks that are kept, expired ones among them.
+    pub fn len(&self) -> usize {
+        self.held.lock().locks.len()
+    }
+
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 
@@ -37,8 +70,9 @@ impl AssignmentLock for MemoryLock {
         let now = (self.now_ms)();
         let mut held = self.held.lock();
         let taken = locks.into_iter().map(|lock| {
-            let foreign = held.get(&lock.task).is_some_and(|(holder, until)| *until > now && *holder != lock.holder);
-            held.insert(lock.task, (lock.holder, now.saturating_add(lock.ttl_ms)));
+            let foreign =
+                held.locks.get(&lock.task).is_some_and(|(holder, until)| *until > now && *holder != lock.holder);
+            held.set(lock, now);
             if foreign { Taken::Replaced } else { Taken::Yes }
         });
         let taken = taken.collect();
@@ -48,9 +82,7 @@ impl AssignmentLock for MemoryLock {
     fn renew(&self, locks: Vec<Lock>) -> impl Future<Output = Result<(), LockUnavailable>> + Send + 'static {
         let now = (self.now_ms)();
         let mut held = self.held.lock();
-        for lock in locks {
-            held.insert(lock.task, (lock.holder, now.saturating_add(lock.ttl_ms)));
-        }
+        locks.into_iter().for_each(|lock| held.set(lock, now));
         ready(Ok(()))
     }
 
@@ -60,8 +92,8 @@ impl AssignmentLock for MemoryLock {
     ) -> impl Future<Output = Result<(), LockUnavailable>> + Send + 'static {
         let mut held = self.held.lock();
         for (task, holder) in locks {
-            if held.get(&task).is_some_and(|(there, _)| *there == holder) {
-                held.remove(&task);
+            if held.locks.get(&task).is_some_and(|(there, _)| *there == holder) {
+                held.locks.remove(&task);
             }
         }
         ready(Ok(()))
