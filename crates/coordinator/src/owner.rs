@@ -27,6 +27,7 @@ mod freeze;
 mod handing_out;
 mod inbox;
 mod leasing;
+mod line;
 mod loading;
 mod locking;
 mod message;

@@ -1,4 +1,4 @@
-//! Tasks that wait for a slot, in priority order, then by id; and hand-outs under way.
+//! Tasks that wait for a slot, queue by queue, and hand-outs under way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,15 +8,16 @@ use hashbrown::HashMap;
 use task_core::PartitionState;
 use task_events::{TaskId, Text};
 
+use super::line::{Candidate, Line, Waits};
 use super::work::Waiting;
 use super::{Ticket, Token};
 
 /// Tasks that could be handed out now, and hand-outs under way.
 #[derive(Debug, Default)]
 pub(super) struct Dispatch {
-    queues: BTreeMap<Text, BTreeSet<(u8, TaskId)>>,
-    paused: BTreeMap<Text, BTreeSet<(u8, TaskId)>>,
-    places: HashMap<TaskId, (Text, u8), FixedState>,
+    queues: BTreeMap<Text, Line>,
+    paused: BTreeMap<Text, Line>,
+    queue_of: HashMap<TaskId, Text, FixedState>,
     pub(super) under_way: HashMap<TaskId, HandOut, FixedState>,
     pub(super) answers: HashMap<Token, Gathering, FixedState>,
 }
@@ -42,26 +43,34 @@ pub(super) struct Gathering {
 
 impl Dispatch {
     pub(super) fn len(&self) -> usize {
-        self.queues.values().map(BTreeSet::len).sum()
+        self.queues.values().map(Line::len).sum()
     }
 
     /// A task waits for a slot.
-    pub(super) fn offer(&mut self, id: TaskId, queue: &Text, priority: u8, paused: bool) {
+    pub(super) fn offer(&mut self, now_ms: u64, id: TaskId, (queue, paused): (&Text, bool), waits: Waits) {
         self.withdraw(id);
-        let place = (9 - priority.min(9), id);
         let side = if paused { &mut self.paused } else { &mut self.queues };
-        side.entry(queue.clone()).or_default().insert(place);
-        self.places.insert(id, (queue.clone(), place.0));
+        side.entry(queue.clone()).or_default().insert(now_ms, id, waits);
+        self.queue_of.insert(id, queue.clone());
     }
 
+    /// It does not wait any more.
     pub(super) fn withdraw(&mut self, id: TaskId) {
-        if let Some((queue, priority)) = self.places.remove(&id) {
-            for side in [&mut self.queues, &mut self.paused] {
-                if let Some(set) = side.get_mut(&queue) {
-                    set.remove(&(priority, id));
-                    if set.is_empty() {
-                        side.remove(&queue);
-                    }
+        self.leave(id, Line::remove);
+    }
+
+    /// It is handed out.
+    pub(super) fn take(&mut self, id: TaskId) {
+        self.leave(id, Line::take);
+    }
+
+    fn leave(&mut self, id: TaskId, leaves: fn(&mut Line, TaskId)) {
+        let Some(queue) = self.queue_of.remove(&id) else { return };
+        for side in [&mut self.queues, &mut self.paused] {
+            if let Some(line) = side.get_mut(&queue) {
+                leaves(line, id);
+                if line.is_empty() {
+                    side.remove(&queue);
                 }
             }
         }
@@ -72,20 +81,15 @@ impl Dispatch {
         let paused = |queue: &Text| fold.paused_queues.contains(queue);
         let stop: Vec<Text> = self.queues.keys().filter(|q| paused(q)).cloned().collect();
         let go: Vec<Text> = self.paused.keys().filter(|q| !paused(q)).cloned().collect();
-        for queue in stop {
-            let tasks = self.queues.remove(&queue).unwrap_or_default();
-            self.paused.entry(queue).or_default().extend(tasks);
-        }
-        for queue in go {
-            let tasks = self.paused.remove(&queue).unwrap_or_default();
-            self.queues.entry(queue).or_default().extend(tasks);
-        }
+        // A queue is on one side: what comes to a paused one goes to the other.
+        self.paused.extend(stop.into_iter().filter_map(|queue| self.queues.remove_entry(&queue)));
+        self.queues.extend(go.into_iter().filter_map(|queue| self.paused.remove_entry(&queue)));
     }
 
     pub(super) fn clear(&mut self) {
         self.queues.clear();
         self.paused.clear();
-        self.places.clear();
+        self.queue_of.clear();
     }
 
     pub(super) fn forget_hand_outs(&mut self) {
@@ -97,17 +101,23 @@ impl Dispatch {
         self.under_way.contains_key(&id)
     }
 
-    /// Best task of these queues; a task that avoids this worker only when nothing else is there.
-    pub(super) fn pick(&self, queues: &[Text], avoids: impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let mut second = None;
-        let mut best: Option<(u8, TaskId)> = None;
+    /// Next task of these queues; a task that avoids this worker only when nothing else is there.
+    pub(super) fn pick(&mut self, now_ms: u64, queues: &[Text], avoids: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let (mut best, mut second): (Option<Candidate>, Option<Candidate>) = (None, None);
         for queue in queues {
-            let Some(set) = self.queues.get(queue) else { continue };
-            match set.iter().find(|(_, id)| !avoids(*id)) {
-                Some(place) => best = Some(best.map_or(*place, |b| b.min(*place))),
-                None => second = second.or_else(|| set.first().copied()),
-            }
+            let Some(line) = self.queues.get_mut(queue) else { continue };
+            line.age(now_ms);
+            let (wanted, any) = line.first(|id| !avoids(id));
+            (best, second) = (better(best, wanted), better(second, any));
         }
-        best.or(second).map(|(_, id)| id)
+        best.or(second).map(|(_, (_, id))| id)
+    }
+}
+
+// Of two queues' candidates: the higher level, then the earlier deadline, then the lower id.
+fn better(one: Option<Candidate>, other: Option<Candidate>) -> Option<Candidate> {
+    match (one, other) {
+        (Some(a), Some(b)) => Some(if (b.0, a.1) > (a.0, b.1) { b } else { a }),
+        (one, other) => one.or(other),
     }
 }

@@ -6,6 +6,7 @@ use task_core::timers::Timers as _;
 use task_core::{Pen, pending_work};
 use task_events::{BacklogAlarm, Body, ReleaseReason, TaskId, TaskState};
 
+use super::line::Waits;
 use super::work::{Batch, Origin};
 use super::{Now, Owner, Timer};
 
@@ -27,6 +28,7 @@ pub(super) struct OverdueWindow {
 impl Owner {
     /// Acts on timers that are due.
     pub(super) fn fire_timers(&mut self, now: Now) {
+        self.judged.advance(now.boot_ms);
         while let Some((id, timer)) = self.acting.pop_due(now.boot_ms) {
             if timer == Timer::Backoff {
                 self.freed(now, id);
@@ -82,17 +84,24 @@ impl Owner {
         if due > now.boot_ms {
             self.acting.arm((id, Timer::Due), due);
         } else {
-            self.offer(id);
+            self.offer(now, id);
         }
     }
 
-    fn offer(&mut self, id: TaskId) {
+    fn offer(&mut self, now: Now, id: TaskId) {
         let Some(slot) = self.fold.tasks.get(id) else { return };
         let waits = matches!(slot.core.state, TaskState::Created | TaskState::Retrying) && !slot.core.cancel_requested;
         if let (true, Some(row)) = (waits, slot.row.as_deref()) {
             let paused = self.fold.paused_queues.contains(&row.created.queue);
-            let (queue, priority) = (row.created.queue.clone(), row.created.priority);
-            self.dispatch.offer(id, &queue, priority, paused);
+            let created = row.created.clone();
+            let since = row.waiting_since.max(row.not_before.unwrap_or(i64::MIN));
+            let waits = Waits {
+                priority: created.priority,
+                creator: created.creator.clone(),
+                deadline: created.deadline.unwrap_or(i64::MAX),
+                since_ms: self.clock.boot_at_past(now, since),
+            };
+            self.dispatch.offer(now.boot_ms, id, (&created.queue, paused), waits);
         }
     }
 

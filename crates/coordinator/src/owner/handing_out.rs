@@ -31,8 +31,8 @@ impl Owner {
         while let Some(waiting) = self.polls.pop_front() {
             let mut given = BTreeSet::new();
             while (given.len() as u32) < waiting.poll.free_slots && batches.len() < self.room() {
-                let Some(id) = self.next_for(&waiting) else { break };
-                self.dispatch.withdraw(id);
+                let Some(id) = self.next_for(now, &waiting) else { break };
+                self.dispatch.take(id);
                 // Offered again when what is in flight of it is settled.
                 if self.is_taken(id) {
                     continue;
@@ -66,12 +66,13 @@ impl Owner {
         }
     }
 
-    fn next_for(&self, waiting: &Waiting) -> Option<TaskId> {
+    fn next_for(&mut self, now: Now, waiting: &Waiting) -> Option<TaskId> {
+        let tasks = &self.fold.tasks;
         let avoids = |id: TaskId| {
-            let row = self.fold.tasks.get(id).and_then(|slot| slot.row.as_deref());
+            let row = tasks.get(id).and_then(|slot| slot.row.as_deref());
             row.is_some_and(|r| r.avoid_workers.contains(&waiting.worker_id))
         };
-        self.dispatch.pick(&waiting.poll.queues, avoids)
+        self.dispatch.pick(now.boot_ms, &waiting.poll.queues, avoids)
     }
 
     fn assign(&self, now: Now, id: TaskId, poll: &Poll) -> Option<(Batch, Lock)> {

@@ -16,6 +16,21 @@ pub fn priority_then_id_and_only_what_a_worker_serves() {
 }
 
 #[test]
+pub fn creators_take_turns_and_deadlines_go_first() {
+    let mut w = World::new();
+    w.play("submit a1 creator=a | submit a2 creator=a | submit a3 creator=a deadline=600s | submit b1 creator=b");
+    w.play("poll w1 slots=2 => a3 e=1, b1 e=1 | poll w2 slots=2 => a1 e=1, a2 e=1");
+}
+
+#[test]
+pub fn a_low_priority_rises_by_waiting_also_when_the_owner_changes() {
+    let mut w = World::new();
+    w.play("submit low prio=2 | wait 65s | submit high prio=4");
+    w.play("poll w1 => high e=1 | start high e=1 | complete high e=1 | submit fresh prio=4 | wait 60s | submit last prio=4 | crash | submit again prio=4");
+    w.play("poll w2 slots=2 => fresh e=1, low e=1");
+}
+
+#[test]
 pub fn one_that_does_not_wait_gets_what_is_there() {
     let mut w = World::new();
     w.play("submit t1 | poll w1 wait=0s => t1 e=1 | poll w2 wait=0s => no work");
