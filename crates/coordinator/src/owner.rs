@@ -162,6 +162,9 @@ pub struct Owner {
     random: u64,
 
     // claims
+    /// Claims made, so that no two share an identity.
+    claims_made: u64,
+    /// The claim in force, or the last one made: what identities of records hold.
     claim_attempt: u64,
     epoch: PartitionEpoch,
     claims: Vec<(EventId, u64)>,

@@ -39,7 +39,8 @@ impl Owner {
 
     pub(super) fn claim(&mut self, now: Now) {
         let Some(epoch) = self.fold.epoch.next() else { return };
-        self.claim_attempt += 1;
+        self.claims_made += 1;
+        self.claim_attempt = self.claims_made;
         let body = OwnershipClaimed { url: self.id.url.clone(), claim_attempt: self.claim_attempt };
         let event = self.stamp(now, epoch, OwnerSeq(0), Draft::control(Body::OwnershipClaimed(body)));
         self.claims.push((event.event_id, now.boot_ms));
@@ -62,6 +63,10 @@ impl Owner {
         if self.claims.iter().any(|(id, _)| *id == event.event_id) {
             // Timers are derived from now on, so the broker's clock must be known before them.
             self.clock.observe(now, broker_ms);
+            if let Body::OwnershipClaimed(claim) = &event.body {
+                // An earlier one than the last, if that one's outcome was unknown for long.
+                self.claim_attempt = claim.claim_attempt;
+            }
             if self.rules.wait_for_claim || self.phase != Phase::Owning {
                 self.own(now, event.event_id, self.fold.epoch);
             }

@@ -45,6 +45,7 @@ impl Owner {
             phase: Phase::Folding { until: start.end },
             clock,
             random: start.random,
+            claims_made: start.number << 24,
             claim_attempt: start.number << 24,
             epoch: PartitionEpoch(0),
             claims: Vec::new(),
