@@ -10,6 +10,7 @@ mod creates;
 mod dispatch;
 mod drains;
 mod hostile;
+mod identities;
 mod kit;
 mod leases;
 mod mutants;
