@@ -7,5 +7,5 @@ mod source;
 mod start;
 
 pub use patience::{Away, LoadError, patient, pause};
-pub use source::{Checkpoints, FromTheStart, Start, StoredCheckpoints};
-pub use start::{FoldStart, Origin, load_start};
+pub use source::{Checkpoints, FromTheStart, StoredCheckpoints};
+pub use start::{Origin, Start, load_start};

@@ -7,7 +7,8 @@ use snapshot_store::{CheckpointName, SnapshotStore};
 use task_core::{PartitionState, Rules};
 use task_events::{Offset, PartitionId};
 
-use crate::{LoadError, Origin, load_start, pause};
+use crate::start::{Published, load_from};
+use crate::{LoadError, Origin, Start, pause};
 
 /// How long a reader waits for a store that is away before it folds from offset 0, ms: retries must
 /// go on without the snapshot track (design.md §11), and a short absence is cheaper to wait for.
@@ -15,15 +16,6 @@ const PATIENCE_MS: u64 = 10_000;
 
 /// Longest wait for one answer of the store, ms.
 const ANSWER_MS: u64 = 5_000;
-
-/// What a reader starts with.
-#[derive(Clone, Debug)]
-pub struct Start {
-    /// The state, with rows.
-    pub fold: PartitionState,
-    /// Checkpoints of others, to compare the own state with.
-    pub published: Vec<CheckpointName>,
-}
 
 /// Where a reader's folds start, and what others publish.
 pub trait Checkpoints: Send + Sync + 'static {
@@ -65,26 +57,24 @@ pub struct StoredCheckpoints<L, S, C> {
 }
 
 impl<L: EventLog, S: SnapshotStore, C: Clock> StoredCheckpoints<L, S, C> {
-    // Whether the store answers; a short absence is waited for.
-    async fn answers(&self, partition: PartitionId) -> bool {
+    // What is published, unless the store is away for longer than a moment.
+    async fn patiently(&self, partition: PartitionId) -> Option<Published> {
         let until = self.clock.boot_ms().saturating_add(PATIENCE_MS);
         loop {
-            if self.ask(partition).await.is_some() {
-                return true;
-            }
-            if self.clock.boot_ms() >= until {
-                return false;
+            let found = self.ask(partition).await;
+            if found.is_some() || self.clock.boot_ms() >= until {
+                return found;
             }
             pause(&self.clock).await;
         }
     }
 
-    async fn ask(&self, partition: PartitionId) -> Option<Vec<CheckpointName>> {
+    async fn ask(&self, partition: PartitionId) -> Option<Published> {
         let until = self.clock.boot_ms().saturating_add(ANSWER_MS);
         let asked = self.store.checkpoints(partition).boxed();
         match select(asked, self.clock.sleep_until(until).boxed()).await {
-            Either::Left((Ok(found), _)) => Some(found.into_iter().map(|(name, _)| name).collect()),
-            Either::Left((Err(_), _)) | Either::Right(_) => None,
+            Either::Left((found, _)) => found.ok(),
+            Either::Right(_) => None,
         }
     }
 }
@@ -94,7 +84,10 @@ impl<L: EventLog, S: SnapshotStore, C: Clock> Checkpoints for StoredCheckpoints<
         let this = self.clone();
         async move {
             let Self { log, store, clock, rules, metrics } = &this;
-            while !this.answers(partition).await {
+            let found = loop {
+                if let Some(found) = this.patiently(partition).await {
+                    break found;
+                }
                 metrics.alarm("checkpoints_unavailable", format!("partition {partition}: the store does not answer"));
                 match log.range(partition).await {
                     Ok(range) if range.start == Offset(0) => {
@@ -104,15 +97,15 @@ impl<L: EventLog, S: SnapshotStore, C: Clock> Checkpoints for StoredCheckpoints<
                     Ok(_) | Err(LogError::Unavailable(_)) => {}
                     Err(why) => return Err(LoadError::Unreadable(why.to_string())),
                 }
-            }
-            let loaded = load_start(&Origin { log, store, clock, partition, rules, metrics }).await?;
-            Ok(Start { fold: loaded.fold, published: loaded.published })
+            };
+            let (start, _) = load_from(&Origin { log, store, clock, partition, rules, metrics }, found).await?;
+            Ok(start)
         }
         .boxed()
     }
 
     fn published(&self, partition: PartitionId) -> BoxFuture<'static, Vec<CheckpointName>> {
         let this = self.clone();
-        async move { this.ask(partition).await.unwrap_or_default() }.boxed()
+        async move { this.ask(partition).await.into_iter().flatten().map(|(name, _)| name).collect() }.boxed()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
 use event_log::{EventLog, LogError};
 use service_kit::{Clock, Metrics};
 use snapshot_store::{CheckpointName, SnapshotStore};
@@ -27,28 +28,37 @@ pub struct Origin<'a, L, S, C> {
     pub metrics: &'a Metrics,
 }
 
-/// A start.
+/// What a fold starts with.
 #[derive(Clone, Debug)]
-pub struct FoldStart {
+pub struct Start {
     /// The state at [`PartitionState::next_offset`], with rows.
     pub fold: PartitionState,
-    /// End of the log, sampled once.
-    pub end: Offset,
-    /// Checkpoints that were there, highest offset first.
+    /// Checkpoints of others that were there, to compare the own state with, highest offset first.
     pub published: Vec<CheckpointName>,
 }
 
-/// Loads the newest valid checkpoint of a partition, else the state before offset 0. Waits while
-/// the store or the log is away; a checkpoint that cannot be used raises an alarm and is passed over.
+/// Published checkpoints with their manifests, highest offset first.
+pub(crate) type Published = Vec<(CheckpointName, Bytes)>;
+
+/// Loads the newest valid checkpoint of a partition, else the state before offset 0, and samples the
+/// end of the log once. Waits while the store or the log is away; a checkpoint that cannot be used raises an alarm and is passed over.
 ///
 /// # Errors
 /// The log and the checkpoints are not of one kind, the log cannot be read, or a checkpoint holds
 /// another state than it says.
 pub async fn load_start<L: EventLog, S: SnapshotStore, C: Clock>(
     origin: &Origin<'_, L, S, C>,
-) -> Result<FoldStart, LoadError> {
+) -> Result<(Start, Offset), LoadError> {
+    let found = patient(origin.clock, || origin.store.checkpoints(origin.partition)).await?;
+    load_from(origin, found).await
+}
+
+/// The same of checkpoints that were read already.
+pub(crate) async fn load_from<L: EventLog, S: SnapshotStore, C: Clock>(
+    origin: &Origin<'_, L, S, C>,
+    found: Published,
+) -> Result<(Start, Offset), LoadError> {
     let partition = origin.partition;
-    let found = patient(origin.clock, || origin.store.checkpoints(partition)).await?;
     // Sampled last: an owner that is not gone yet may publish meanwhile, and its checkpoint must not
     // look as if it were another log's.
     let range = patient(origin.clock, || origin.log.range(partition)).await?;
@@ -63,7 +73,7 @@ pub async fn load_start<L: EventLog, S: SnapshotStore, C: Clock>(
         match load_one(origin, &name, &manifest).await? {
             Ok(fold) if fold.next_offset >= range.start => {
                 same_log(origin, &fold).await?;
-                return Ok(FoldStart { fold, end: range.end, published });
+                return Ok((Start { fold, published }, range.end));
             }
             Ok(_) => break,
             Err(why) => origin.metrics.alarm("checkpoint_unusable", format!("{name:?}: {why}")),
@@ -76,7 +86,7 @@ pub async fn load_start<L: EventLog, S: SnapshotStore, C: Clock>(
         )));
     }
     let fold = PartitionState::with_rules(partition, true, origin.rules);
-    Ok(FoldStart { fold, end: range.end, published })
+    Ok((Start { fold, published }, range.end))
 }
 
 async fn load_one<L: EventLog, S: SnapshotStore, C: Clock>(

@@ -54,9 +54,11 @@ pub fn shortened(finding: &Finding, audit: &Audit, topic: &[Vec<RawRecord>], rul
     let mut chosen = Vec::new();
     for raw in topic.get(p).into_iter().flatten().take_while(|raw| raw.offset <= last) {
         let Ok(event) = raw.event() else { continue };
-        let shows = finding.record.is_some_and(|(_, offset)| offset == raw.offset);
-        let tells = event.kind == Kind::OwnershipRenewed || event.task_id == task && task.is_some();
-        let ours = event.kind == Kind::OwnershipClaimed || event.task_id == task && task.is_some() || shows && tells;
+        let ours = match event.kind {
+            Kind::OwnershipClaimed => true,
+            Kind::OwnershipRenewed => finding.record.is_some_and(|(_, offset)| offset == raw.offset),
+            _ => task.is_some() && event.task_id == task,
+        };
         let judged = audit.parts[p].judged.get(raw.offset.0 as usize).copied();
         let rejected = match judged {
             Some(Judged::Rejected(reason)) => Some(reason),

@@ -25,13 +25,24 @@ pub struct HashDiffers {
 }
 
 /// A reader's own hashes, and others' that wait for its fold to get there.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct HashRing {
+    every: u64,
     own: BTreeMap<Offset, u128>,
     ahead: BTreeSet<(Offset, u128)>,
 }
 
 impl HashRing {
+    /// A ring for offsets divisible by `every` (0 counts as 1), the interval of checkpoints.
+    pub fn new(every: u64) -> Self {
+        Self { every: every.max(1), own: BTreeMap::new(), ahead: BTreeSet::new() }
+    }
+
+    /// Whether every reader notes its hash at this offset.
+    pub fn is_due(&self, offset: Offset) -> bool {
+        offset.0.is_multiple_of(self.every)
+    }
+
     /// The reader's fold has this hash at this offset.
     pub fn note(&mut self, offset: Offset, own: u128) -> Result<(), HashDiffers> {
         self.own.insert(offset, own);
@@ -43,12 +54,14 @@ impl HashRing {
         others.map_or(Ok(()), |(_, other)| Err(HashDiffers { offset, own, other }))
     }
 
-    /// Somebody else's fold has this hash at this offset; compared now, or when it is reached.
+    /// Somebody else's fold has this hash at this offset; compared now, or when it is reached. One
+    /// at an offset that is not due (a hand-over's checkpoint) is compared only if it is kept here:
+    /// whoever loads it recomputes its hash.
     pub fn expect(&mut self, offset: Offset, other: u128) -> Result<(), HashDiffers> {
         if let Some(&own) = self.own.get(&offset) {
             return if own == other { Ok(()) } else { Err(HashDiffers { offset, own, other }) };
         }
-        if self.own.last_key_value().is_none_or(|(last, _)| offset > *last) {
+        if self.is_due(offset) && self.own.last_key_value().is_none_or(|(last, _)| offset > *last) {
             self.ahead.insert((offset, other));
             if self.ahead.len() > AHEAD {
                 self.ahead.pop_last();
@@ -69,7 +82,7 @@ mod tests {
 
     #[test]
     fn compared_whichever_comes_first_and_only_the_last_64_are_kept() {
-        let mut ring = HashRing::default();
+        let mut ring = HashRing::new(1);
         assert_eq!(ring.expect(Offset(30), 3), Ok(()));
         for n in 1..=2 {
             assert_eq!(ring.note(Offset(n * 10), u128::from(n)), Ok(()));

@@ -14,6 +14,9 @@ pub trait Timers<K> {
     /// Disarms it.
     fn cancel(&mut self, key: &K);
 
+    /// Disarms all; time stays where it is.
+    fn clear(&mut self);
+
     /// When the timer of `key` is due.
     fn due(&self, key: &K) -> Option<u64>;
 

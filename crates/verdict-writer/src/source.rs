@@ -68,21 +68,26 @@ pub(crate) struct Compared {
 
 impl Compared {
     pub(crate) fn new(source: FoldSource, partition: PartitionId) -> Self {
-        Self { source, partition, ring: HashRing::default(), awaited: None, ask_at_ms: 0, asking: false }
+        let ring = HashRing::new(source.every);
+        Self { source, partition, ring, awaited: None, ask_at_ms: 0, asking: false }
     }
 
     fn start(&mut self, state: &PartitionState, published: &[CheckpointName]) -> Result<(), Stop> {
-        self.ring.note(state.next_offset, state.hash()).map_err(|e| Stop::StateDiffers(e.to_string()))?;
+        self.note(state)?;
         self.published(published)
+    }
+
+    fn note(&mut self, state: &PartitionState) -> Result<(), Stop> {
+        self.ring.note(state.next_offset, state.hash()).map_err(|e| Stop::StateDiffers(e.to_string()))
     }
 
     /// A record was folded.
     pub(crate) fn folded(&mut self, state: &PartitionState) -> Result<(), Stop> {
-        if !state.next_offset.0.is_multiple_of(self.source.every.max(1)) {
+        if !self.ring.is_due(state.next_offset) {
             return Ok(());
         }
         self.awaited = Some(state.next_offset);
-        self.ring.note(state.next_offset, state.hash()).map_err(|e| Stop::StateDiffers(e.to_string()))
+        self.note(state)
     }
 
     /// Asks what others publish, every few seconds until a checkpoint of the newest such offset was
@@ -100,13 +105,8 @@ impl Compared {
     pub(crate) fn published(&mut self, names: &[CheckpointName]) -> Result<(), Stop> {
         self.asking = false;
         for name in names.iter().filter(|name| name.partition == self.partition) {
-            // A hand-over's checkpoint stands anywhere: whoever loads it recomputes its hash.
-            let comparable =
-                name.offset.0.is_multiple_of(self.source.every.max(1)) || self.ring.get(name.offset).is_some();
-            if comparable {
-                let compared = self.ring.expect(name.offset, name.state_hash);
-                compared.map_err(|e| Stop::StateDiffers(e.to_string()))?;
-            }
+            let compared = self.ring.expect(name.offset, name.state_hash);
+            compared.map_err(|e| Stop::StateDiffers(e.to_string()))?;
             self.awaited = self.awaited.filter(|awaited| name.offset < *awaited);
         }
         Ok(())

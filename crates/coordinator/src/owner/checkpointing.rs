@@ -32,7 +32,7 @@ impl Owner {
     /// Freezes the state at every offset divisible by the interval; every reader compares its hash.
     pub(super) fn checkpoint_due(&mut self, now: Now) {
         let at = self.fold.next_offset;
-        if at == Offset(0) || !at.0.is_multiple_of(self.cfg.checkpoint_every.max(1)) {
+        if at == Offset(0) || !self.ring.is_due(at) {
             return;
         }
         if let Err(differs) = self.ring.note(at, self.fold.hash()) {
@@ -48,10 +48,7 @@ impl Owner {
     /// owner at the same offset, one of both is wrong, and this one stops.
     pub(super) fn published(&mut self, now: Now, names: Vec<CheckpointName>) {
         for name in names {
-            let comparable =
-                name.offset.0.is_multiple_of(self.cfg.checkpoint_every.max(1)) || self.ring.get(name.offset).is_some();
             if name.partition == self.partition()
-                && comparable
                 && let Err(differs) = self.ring.expect(name.offset, name.state_hash)
             {
                 return self.stop(now, Stop::StateDiffers(differs));

@@ -28,7 +28,6 @@ pub(super) struct OverdueWindow {
 impl Owner {
     /// Acts on timers that are due.
     pub(super) fn fire_timers(&mut self, now: Now) {
-        self.judged.advance(now.boot_ms);
         while let Some((id, timer)) = self.acting.pop_due(now.boot_ms) {
             if timer == Timer::Backoff {
                 self.freed(now, id);

@@ -114,8 +114,8 @@ impl Owner {
     /// Forgets everything derived from open tasks.
     pub(super) fn clear_tasks(&mut self) {
         self.todo.clear();
-        self.acting = Default::default();
-        self.judged = Default::default();
+        self.acting.clear();
+        self.judged.clear();
         self.live.clear();
         self.by_worker.clear();
         self.holds.clear();

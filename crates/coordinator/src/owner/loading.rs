@@ -29,7 +29,7 @@ where
         rules: setup.fold_rules,
         metrics: &setup.metrics,
     };
-    let loaded = fold_start::load_start(&origin).await?;
-    let start = Start { fold: loaded.fold, end: loaded.end, acked, number: setup.number, random: setup.random };
+    let (loaded, end) = fold_start::load_start(&origin).await?;
+    let start = Start { fold: loaded.fold, end, acked, number: setup.number, random: setup.random };
     Ok((start, loaded.published))
 }

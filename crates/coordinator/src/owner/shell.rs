@@ -170,8 +170,8 @@ where
                 }
                 Event::Tail(_, Err(LogError::Unavailable(_))) => {
                     let from = self.owner.fold().next_offset;
-                    let ports = self.ports.clone();
-                    reading = reopen(ports, self.partition, from);
+                    let (log, clock) = (self.ports.log.clone(), self.ports.clock.clone());
+                    reading = reopen(log, clock, self.partition, from);
                     continue;
                 }
                 Event::Tail(_, Err(why)) => return Exit::Unreadable(why.to_string()),

@@ -34,7 +34,7 @@ impl Owner {
     pub fn new(cfg: OwnerConfig, rules: OwnerRules, id: Identity, start: Start) -> Self {
         let clock = BrokerClock::new(cfg.clock_tolerance_ms);
         let claim_backoff_ms = cfg.claim_backoff_ms;
-        let mut ring = HashRing::default();
+        let mut ring = HashRing::new(cfg.checkpoint_every);
         // An empty ring has nothing to differ from.
         let _ = ring.note(start.fold.next_offset, start.fold.hash());
         let mut owner = Self {

@@ -3,7 +3,6 @@
 use std::pin::Pin;
 use std::task::Poll;
 
-use assignment_lock::AssignmentLock;
 use event_log::{EventLog, LogError, RawRecord, Tail};
 use fold_start::{LoadError, patient, pause};
 use futures::channel::oneshot;
@@ -11,11 +10,10 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, Stream as _};
 use service_kit::Clock;
-use snapshot_store::SnapshotStore;
 use task_events::{Offset, PartitionId};
 
 use super::inbox::{Control, Inbox, Message};
-use super::shell::{Call, Ports};
+use super::shell::Call;
 use super::{Answer, Command, Input, Token};
 
 /// What the shell was woken by.
@@ -92,18 +90,15 @@ pub(super) fn read<T: Tail>(mut tail: T) -> Reading<T> {
 
 // A tail that broke, opened again where it broke and read; an error that waiting cannot mend ends
 // the owner.
-pub(super) fn reopen<L, S, K, C>(ports: Ports<L, S, K, C>, partition: PartitionId, from: Offset) -> Reading<L::Tail>
-where
-    L: EventLog,
-    S: SnapshotStore,
-    K: AssignmentLock,
-    C: Clock,
-{
+pub(super) fn reopen<L: EventLog, C: Clock>(
+    log: L,
+    clock: C,
+    partition: PartitionId,
+    from: Offset,
+) -> Reading<L::Tail> {
     async move {
-        pause(&ports.clock).await;
-        let mut tail = patient(&ports.clock, || ports.log.tail(partition, from)).await?;
-        let records = tail.next().await;
-        Ok((tail, records))
+        pause(&clock).await;
+        read(patient(&clock, || log.tail(partition, from)).await?).await
     }
     .boxed()
 }

@@ -34,6 +34,11 @@ impl<K: Clone + Eq + Hash> Timers<K> for OrderedTimers<K> {
         }
     }
 
+    fn clear(&mut self) {
+        self.by_time.clear();
+        self.by_key.clear();
+    }
+
     fn due(&self, key: &K) -> Option<u64> {
         self.by_key.get(key).map(|at| at.0)
     }

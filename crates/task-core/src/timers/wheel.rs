@@ -191,6 +191,10 @@ impl<K: Clone + Eq + Hash> Timers<K> for TimerWheel<K> {
         }
     }
 
+    fn clear(&mut self) {
+        *self = Self { now: self.now, ..Self::default() };
+    }
+
     fn due(&self, key: &K) -> Option<u64> {
         self.by_key.get(key).map(|id| self.nodes[*id as usize].due_ms)
     }
