@@ -1,0 +1,185 @@
+//! Worker endpoints: register, poll, payloads, and the answers to what workers report.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use task_events::{ExecutionId, Incarnation, Sha256Hash, SkippedStep, StepDone, TaskId, Text};
+
+use crate::forms;
+
+/// `POST /coordinator/v1/workers/register`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Register {
+    /// Worker.
+    pub worker_id: Text,
+    /// Its process.
+    #[serde(with = "forms::incarnation")]
+    pub incarnation: Incarnation,
+    /// Version of its handlers.
+    pub handler_version: Text,
+    /// Queues it serves, at least one.
+    pub queues: Vec<Text>,
+    /// Attempts at a time.
+    pub slots: u32,
+}
+
+/// Its answer: what the coordinator expects of a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registered {
+    /// Instance that answered.
+    pub instance: Text,
+    /// Lease at hand-out, ms.
+    pub lease_ms: u64,
+    /// Heartbeat interval, ms.
+    pub heartbeat_ms: u64,
+    /// Longest wait of a poll, ms.
+    pub max_wait_ms: u64,
+    /// Longest payload, step output or result, bytes.
+    pub max_payload_bytes: usize,
+}
+
+/// `GET /coordinator/v1/ping`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pong {
+    /// Instance that answered.
+    pub instance: Text,
+    /// Its wall clock, Unix ms.
+    pub now: i64,
+}
+
+/// `POST /coordinator/v1/workers/{id}/poll`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PollRequest {
+    /// Process of the worker.
+    #[serde(with = "forms::incarnation")]
+    pub incarnation: Incarnation,
+    /// Version of its handlers.
+    pub handler_version: Text,
+    /// Queues it serves, at least one.
+    pub queues: Vec<Text>,
+    /// How many attempts it can take now.
+    pub free_slots: u32,
+    /// Every attempt it holds; an ASSIGNED attempt of it that is not listed is handed out again.
+    #[serde(with = "forms::texts", default)]
+    pub held: Vec<ExecutionId>,
+    /// Longest wait for work, ms.
+    #[serde(default)]
+    pub wait_ms: u64,
+}
+
+/// Its answer; a process that was superseded gets the problem `superseded` instead.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PollResponse {
+    /// New attempts, at most as many as there were free slots.
+    pub assignments: Vec<AssignmentBody>,
+    /// Attempts that must stop.
+    #[serde(with = "forms::texts")]
+    pub stop: Vec<ExecutionId>,
+}
+
+/// An attempt handed to a worker. Its lease runs from the *sending* of the poll that brought it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AssignmentBody {
+    /// Task.
+    #[serde(with = "forms::text")]
+    pub task_id: TaskId,
+    /// Run it belongs to.
+    pub run_no: u32,
+    /// Fencing token.
+    pub exec_epoch: u32,
+    /// Identity of the attempt.
+    #[serde(with = "forms::text")]
+    pub execution_id: ExecutionId,
+    /// Opaque; sent back with every report.
+    pub attempt_token: Text,
+    /// Handler that runs it.
+    pub task_type: Text,
+    /// The payload exactly as the creator sent it; absent with `payload_ref`, and when the store did
+    /// not answer in time (then it is read by `GET …/payload`).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub payload: Option<Box<RawValue>>,
+    /// Hash over exactly the payload's bytes; checked before use.
+    #[serde(with = "forms::hash")]
+    pub payload_hash: Sha256Hash,
+    /// Where the payload lies when it was not sent along.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub payload_ref: Option<Text>,
+    /// Trace of the task.
+    pub trace_id: Text,
+    /// Lease, ms.
+    pub lease_ms: u64,
+    /// Heartbeat interval, ms.
+    pub heartbeat_ms: u64,
+    /// Longest life of the handler, ms.
+    pub start_to_close_ms: u64,
+    /// The handler may be entered before STARTING is answered.
+    #[serde(default)]
+    pub optimistic_start: bool,
+    /// Steps of earlier attempts whose recorded output stands in.
+    #[serde(default)]
+    pub steps_done: Vec<StepBody>,
+    /// Steps not to be run again, each with its evidence.
+    #[serde(default)]
+    pub skip: Vec<SkippedStep>,
+}
+
+/// A completed step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepBody {
+    /// Name, unique inside the handler.
+    pub step: Text,
+    /// Position in the handler, from 0.
+    pub index: u32,
+    /// SHA-256 of the recorded output.
+    #[serde(with = "forms::hash")]
+    pub output_hash: Sha256Hash,
+    /// Declared by the handler.
+    pub is_idempotent: bool,
+}
+
+impl From<StepDone> for StepBody {
+    fn from(s: StepDone) -> Self {
+        Self { step: s.step, index: s.index, output_hash: s.output_hash, is_idempotent: s.is_idempotent }
+    }
+}
+
+impl From<StepBody> for StepDone {
+    fn from(s: StepBody) -> Self {
+        Self { step: s.step, index: s.index, output_hash: s.output_hash, is_idempotent: s.is_idempotent }
+    }
+}
+
+/// Which payload of a task: `?item=…` of `GET /coordinator/v1/task/{id}/payload`, whose answer is the
+/// bytes themselves, and in [`PayloadBody`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PayloadName {
+    /// Parameters as the creator sent them.
+    Parameters,
+    /// Output of a step; the step is named beside it.
+    Step,
+    /// Result of the task.
+    Result,
+    /// Whole text of an error.
+    ErrorText,
+}
+
+/// A payload that a worker stores, before the report that names its hash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PayloadBody {
+    /// Task.
+    #[serde(with = "forms::text")]
+    pub task_id: TaskId,
+    /// Which one; parameters are the creator's and refused here.
+    pub item: PayloadName,
+    /// Step, with `item` = `step`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub step: Option<Text>,
+    /// Bytes.
+    #[serde(with = "forms::bytes64")]
+    pub data: Bytes,
+}
