@@ -7,12 +7,13 @@
 //! Rooms: `phase` (claim, supersede) and `draining`; `folding` (what was read back); `flight`,
 //! `appending`, `settling` (own records from append to their end); `requests`, `asking` (who waits,
 //! and where a command goes); `creating`; `polling`, `dispatching`, `handing_out`, `locking`; `leasing`,
-//! `arming`, `firing` (timers); `reporting`; `closed_tasks`; `rows`, `owed`, `checkpointing`; `clock`.
+//! `arming`, `firing` (timers); `reporting`; `closed_tasks`, `awaiting`, `finding`; `rows`, `owed`, `checkpointing`; `clock`.
 
 mod alarm;
 mod appending;
 mod arming;
 mod asking;
+mod awaiting;
 mod checkpointing;
 mod clock;
 mod closed_tasks;
@@ -20,6 +21,7 @@ mod config;
 mod creating;
 mod dispatching;
 mod draining;
+mod finding;
 mod firing;
 mod flight;
 mod folding;
@@ -63,6 +65,7 @@ pub use shell::{Exit, HAND_OVER, Ports, Setup, run_partition};
 pub use starting::Start;
 
 use asking::Call;
+use awaiting::Awaits;
 use clock::BrokerClock;
 use creating::Creates;
 use dispatching::Dispatch;
@@ -136,6 +139,8 @@ struct Seen {
 #[derive(Clone, Copy, Debug)]
 struct Request {
     kind: RequestKind,
+    /// Until when its answer may wait on purpose, boot ms.
+    until_ms: u64,
     /// An own record of it is in flight.
     has_record: bool,
     /// Id the owner minted for it, if it is an unkeyed create.
@@ -192,6 +197,7 @@ pub struct Owner {
     parked: VecDeque<Job>,
     unproven: VecDeque<Job>,
     waiting: Map<TaskId, VecDeque<Job>>,
+    awaits: Awaits,
 
     // tasks
     todo: BTreeSet<TaskId>,
@@ -235,6 +241,7 @@ impl Owner {
         self.acting.advance(now.boot_ms);
         self.judged.advance(now.boot_ms);
         self.deadlines.advance(now.boot_ms);
+        self.awaits.advance(now.boot_ms);
         match input {
             Input::Checkpoints(names) => self.published(now, names),
             Input::Records(records) => records.iter().for_each(|raw| self.read_back(now, raw)),
@@ -269,8 +276,11 @@ impl Owner {
         if self.rows_writing < rows::WRITES {
             at = at.min(later(self.owed.next_due()));
         }
-        if self.phase == Phase::Owning && self.log_pause_until_ms > now.boot_ms {
-            at = at.min(self.log_pause_until_ms);
+        if self.phase == Phase::Owning {
+            at = at.min(later(self.awaits.next_due()));
+            if self.log_pause_until_ms > now.boot_ms {
+                at = at.min(self.log_pause_until_ms);
+            }
         }
         if let Phase::Claiming { retry_ms: Some(ms) } | Phase::Superseded { again_ms: ms } = self.phase {
             at = at.min(later(Some(ms)));
@@ -298,6 +308,11 @@ impl Owner {
         self.flight.len()
     }
 
+    /// Rows owed to the store, bytes.
+    pub const fn owed_bytes(&self) -> usize {
+        self.owed.bytes()
+    }
+
     const fn partition(&self) -> PartitionId {
         self.fold.partition
     }
@@ -307,6 +322,7 @@ impl Owner {
         self.expire(now);
         self.step_phase(now);
         if self.phase == Phase::Owning {
+            self.end_awaits(now);
             self.run_unproven(now);
             self.fire_timers(now);
             self.do_todo(now);

@@ -16,10 +16,10 @@ use task_events::{PartitionId, SUPPORTED_RULES};
 use crate::owner::{
     Exit, Freeze, HAND_OVER, Identity, OwnerConfig, OwnerRules, Ports, Setup, Stop, inbox, run_partition,
 };
-use crate::surface::Surface;
+use crate::surface::{NoPeers, Peers, Surface};
 
 /// What a coordinator runs with.
-pub struct Service<L, S, K, C, E> {
+pub struct Service<L, S, K, C, E, P = NoPeers> {
     /// Ports.
     pub ports: Ports<L, S, K, C>,
     /// Settings, validated.
@@ -37,7 +37,7 @@ pub struct Service<L, S, K, C, E> {
     /// Where a test may stop this instance's threads.
     pub freeze: Freeze,
     /// Where requests come in.
-    pub surface: Surface<C>,
+    pub surface: Surface<C, P>,
 }
 
 /// Why a coordinator ended before it was asked to.
@@ -59,13 +59,14 @@ type Owners = FuturesUnordered<BoxFuture<'static, (PartitionId, u64, Exit)>>;
 /// Group of the coordinators.
 pub const GROUP: &str = "coordinator";
 
-impl<L, S, K, C, E> Service<L, S, K, C, E>
+impl<L, S, K, C, E, P> Service<L, S, K, C, E, P>
 where
     L: EventLog,
     S: SnapshotStore,
     K: AssignmentLock,
     C: Clock,
     E: Entropy,
+    P: Peers,
 {
     /// Runs until shutdown is requested, then hands everything over. Rejoins when the group drops it.
     pub async fn run(mut self, shutdown: Shutdown) -> Result<(), ServiceError> {

@@ -1,51 +1,61 @@
-//! The command surface of an instance: routes what comes in to the owner of the partition. REST
-//! parses into these calls; nothing is decided here.
+//! The command surface of an instance: brings what comes in to the owner of the partition, here or
+//! at another instance. REST parses into these calls; nothing is decided here.
+
+mod peers;
+mod placing;
+mod polling;
+mod status;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use futures::future::{select, select_all};
-use parking_lot::RwLock;
+use futures::future::join_all;
+use parking_lot::{Mutex, RwLock};
 use service_kit::Clock;
-use task_events::{Offset, PartitionId, Sha256Hash, TaskId, Text};
-use worker_protocol::{Heartbeat, HeartbeatAnswer, Poll, PollAnswer, Report, ReportAnswer};
+use task_events::{Offset, PartitionId, TaskId};
+use worker_protocol::{Heartbeat, HeartbeatAnswer, Report, ReportAnswer};
 
-use crate::owner::{Answer, Command, CreateTask, OwnerHandle, Why};
+use crate::forwarding::unanswered;
+use crate::owner::{AWAIT_MAX_MS, Answer, Command, CreateTask, FindBy, OwnerHandle, Why};
+
+pub use peers::{NoPeers, Peers};
+pub use placing::Placement;
+pub use status::{PartitionStatus, Status};
 
 /// How long the edge waits for a partition's new owner, ms (design.md §8: 5 s).
 const OWNER_WAIT_MS: u64 = 5_000;
 
-/// Pause between looks for a new owner, ms.
+/// Pause between looks for a new owner here, ms.
 const LOOK_AGAIN_MS: u64 = 20;
 
-/// Longest a poll waits before it looks at every backlog again, ms (design.md §8: once a second).
-const POLL_ROUND_MS: u64 = 1_000;
+/// Longest pause before another instance is asked again whether it owns the partition by now, ms.
+const ASK_AGAIN_MS: u64 = 320;
 
-/// What decides the partition of a new task (design.md §3), in this order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Placement {
-    /// Beside this task.
-    pub same_partition_as: Option<TaskId>,
-    /// By the hash of the concurrency key.
-    pub concurrency_key: Option<Text>,
-    /// By the hash of client and idempotency key.
-    pub key_hash: Option<Sha256Hash>,
-}
-
-/// The owners of this instance, by partition. Clones share them.
+/// The owners of this instance by partition, and the way to those of other ones. Clones share them.
 #[derive(Clone)]
-pub struct Surface<C> {
+pub struct Surface<C, P = NoPeers> {
     owners: Arc<RwLock<BTreeMap<PartitionId, OwnerHandle>>>,
     partitions: u16,
     clock: C,
-    turn: Arc<std::sync::atomic::AtomicUsize>,
+    peers: P,
+    turn: Arc<AtomicUsize>,
+    had_nothing: Arc<Mutex<polling::HadNothing>>,
 }
 
 impl<C: Clock> Surface<C> {
-    /// A surface of an instance that owns nothing yet.
+    /// A surface of an instance that owns nothing yet and knows no other one.
     pub fn new(partitions: u16, clock: C) -> Self {
-        Self { owners: Arc::default(), partitions, clock, turn: Arc::default() }
+        Self::with_peers(partitions, clock, NoPeers)
+    }
+}
+
+impl<C: Clock, P: Peers> Surface<C, P> {
+    /// A surface of an instance that owns nothing yet.
+    pub fn with_peers(partitions: u16, clock: C, peers: P) -> Self {
+        let (owners, turn, had_nothing) = Default::default();
+        Self { owners, partitions, clock, peers, turn, had_nothing }
     }
 
     pub(crate) fn insert(&self, partition: PartitionId, handle: OwnerHandle) {
@@ -72,6 +82,11 @@ impl<C: Clock> Surface<C> {
         self.owners.read().get(&partition).map_or(Offset(0), OwnerHandle::applied)
     }
 
+    /// Number of partitions of the topic.
+    pub const fn partitions(&self) -> u16 {
+        self.partitions
+    }
+
     /// Partitions whose owner is this instance and has read back its claim.
     pub fn owned(&self) -> Vec<PartitionId> {
         self.owners.read().iter().filter(|(_, h)| h.is_owning()).map(|(p, _)| *p).collect()
@@ -84,19 +99,43 @@ impl<C: Clock> Surface<C> {
 
     /// Creates a task.
     pub async fn create(&self, create: CreateTask, placement: Placement) -> Answer {
-        let partition = match self.place(&placement) {
-            Some(partition) => partition,
-            None => match self.any_owned().await {
-                Some(partition) => partition,
-                None => return Answer::Unavailable(Why::NotOwner),
-            },
-        };
-        self.ask(partition, Command::Create(Box::new(create))).await
+        match self.place(&create, &placement) {
+            Err(conflict) => conflict,
+            Ok(Some(partition)) => self.ask(partition, Command::Create(Box::new(create))).await,
+            Ok(None) => self.create_anywhere(Command::Create(Box::new(create))).await,
+        }
     }
 
     /// Asks the owner of the task's partition.
     pub async fn about(&self, task: TaskId, command: Command) -> Answer {
         self.ask(task.partition(), command).await
+    }
+
+    /// The task once it is terminal, or as it is after so many ms, a minute at most. After a
+    /// hand-over the next owner is asked for the rest of the time.
+    pub async fn await_task(&self, task: TaskId, wait_ms: u64) -> Answer {
+        let until = self.clock.boot_ms().saturating_add(wait_ms.min(AWAIT_MAX_MS));
+        loop {
+            let left = until.saturating_sub(self.clock.boot_ms());
+            let answer = self.about(task, Command::Await { task, wait_ms: left }).await;
+            if left == 0 || !is_away(&answer) {
+                return answer;
+            }
+        }
+    }
+
+    /// Tasks that the store may not show yet, by partition; see [`Command::Find`].
+    pub async fn find(&self, by: FindBy, limit: usize) -> BTreeMap<PartitionId, Answer> {
+        self.ask_all(&Command::Find { by, limit }).await
+    }
+
+    /// Asks the owner of every partition.
+    pub async fn ask_all(&self, command: &Command) -> BTreeMap<PartitionId, Answer> {
+        let asks = (0..self.partitions).map(PartitionId).map(|partition| async move {
+            let answer = self.ask(partition, command.clone()).await;
+            (partition, answer)
+        });
+        join_all(asks).await.into_iter().collect()
     }
 
     /// A sign of life.
@@ -116,100 +155,41 @@ impl<C: Clock> Surface<C> {
         if let Answer::Report(answer) = answer { answer } else { ReportAnswer::Unavailable }
     }
 
-    /// Work for a worker: its slots are offered to the owners by backlog.
-    pub async fn poll(&self, poll: Poll) -> PollAnswer {
-        let until = self.clock.boot_ms().saturating_add(poll.wait_ms);
+    /// What a command gets that another instance passed on: this instance's owner answers, or nobody
+    /// at once. It is never passed on again.
+    pub async fn ask_here(&self, partition: PartitionId, command: Command) -> Answer {
+        let owner = self.owners.read().get(&partition).cloned();
+        let Some(owner) = owner else { return Answer::Unavailable(Why::NotOwner) };
+        let unheard = command.is_read().then(|| unanswered(&command));
+        let answer = owner.ask(command).await;
+        // The owner is gone: a read can be asked again.
+        unheard.filter(|_| matches!(answer, Answer::OutcomeUnknown { .. })).unwrap_or(answer)
+    }
+
+    /// Asks the owner of a partition: this instance's, else the one at another instance; waits for a
+    /// new one while there is none.
+    pub async fn ask(&self, partition: PartitionId, command: Command) -> Answer {
+        let started = self.clock.boot_ms();
+        let (until, mut ask_peer_at, mut pause) = (started + OWNER_WAIT_MS, started, LOOK_AGAIN_MS);
         loop {
-            // Registered before the backlogs are read, or an offer in between would be missed.
-            let handles: Vec<_> = self.owners.read().values().cloned().collect();
-            let offered: Vec<_> = handles.iter().map(|h| Box::pin(h.offered())).collect();
-            let answer = self.poll_round(&poll).await;
-            let now = self.clock.boot_ms();
-            let nothing = PollAnswer::Work { assignments: Vec::new(), stop: Vec::new() };
-            if answer != nothing || now >= until {
+            let mut answer = self.ask_here(partition, command.clone()).await;
+            if is_away(&answer) && self.clock.boot_ms() >= ask_peer_at {
+                if let Some(told) = self.peers.ask(partition, &command).await {
+                    answer = told;
+                }
+                ask_peer_at = self.clock.boot_ms() + pause;
+                pause = (pause * 2).min(ASK_AGAIN_MS);
+            }
+            // Nothing was written, and a new owner may come.
+            if !is_away(&answer) || self.clock.boot_ms() >= until {
                 return answer;
             }
-            let sleep = Box::pin(self.clock.sleep_until(until.min(now + POLL_ROUND_MS)));
-            if offered.is_empty() {
-                sleep.await;
-            } else {
-                // Either way the backlogs are looked at again.
-                select(select_all(offered), sleep).await;
-            }
-        }
-    }
-
-    async fn poll_round(&self, poll: &Poll) -> PollAnswer {
-        let (mut assignments, mut stop) = (Vec::new(), Vec::new());
-        let mut owners: Vec<_> = self.owners.read().values().filter(|h| h.backlog() > 0).cloned().collect();
-        let turn = self.turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        if !owners.is_empty() {
-            let by = turn % owners.len();
-            owners.rotate_left(by);
-        }
-        for owner in owners {
-            let free = poll.free_slots.saturating_sub(u32::try_from(assignments.len()).unwrap_or(u32::MAX));
-            if free == 0 {
-                break;
-            }
-            let ask = Command::Poll(Poll { free_slots: free, wait_ms: 0, ..poll.clone() });
-            let Answer::Poll(answer) = owner.ask(ask).await else { continue };
-            match answer {
-                PollAnswer::Work { assignments: more, stop: over } => {
-                    assignments.extend(more);
-                    stop.extend(over);
-                }
-                PollAnswer::Superseded => return PollAnswer::Superseded,
-                PollAnswer::Unavailable => {}
-            }
-        }
-        PollAnswer::Work { assignments, stop }
-    }
-
-    async fn ask(&self, partition: PartitionId, command: Command) -> Answer {
-        let until = self.clock.boot_ms() + OWNER_WAIT_MS;
-        loop {
-            let owner = self.owners.read().get(&partition).cloned();
-            if let Some(owner) = owner {
-                let answer = owner.ask(command.clone()).await;
-                // Nothing was written, and a new owner may come.
-                let away = matches!(answer, Answer::Unavailable(Why::NotOwner | Why::Draining));
-                if !away || self.clock.boot_ms() >= until {
-                    return answer;
-                }
-            } else if self.clock.boot_ms() >= until {
-                return Answer::Unavailable(Why::NotOwner);
-            }
             self.clock.sleep_until(self.clock.boot_ms() + LOOK_AGAIN_MS).await;
         }
     }
+}
 
-    fn place(&self, placement: &Placement) -> Option<PartitionId> {
-        if let Some(task) = placement.same_partition_as {
-            return Some(task.partition());
-        }
-        let hash = match (&placement.concurrency_key, &placement.key_hash) {
-            (Some(key), _) => Sha256Hash::of(key.as_bytes()),
-            (None, Some(hash)) => *hash,
-            (None, None) => return None,
-        };
-        let head = u64::from_be_bytes(hash.0[..8].try_into().unwrap_or_default());
-        Some(PartitionId((head % u64::from(self.partitions.max(1))) as u16))
-    }
-
-    // Takes turns, so that load spreads without a key.
-    async fn any_owned(&self) -> Option<PartitionId> {
-        let until = self.clock.boot_ms() + OWNER_WAIT_MS;
-        loop {
-            let owned = self.owned();
-            if !owned.is_empty() {
-                let turn = self.turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                return Some(owned[turn % owned.len()]);
-            }
-            if self.clock.boot_ms() >= until {
-                return None;
-            }
-            self.clock.sleep_until(self.clock.boot_ms() + LOOK_AGAIN_MS).await;
-        }
-    }
+// Whether nothing was written and another owner is to be asked.
+const fn is_away(answer: &Answer) -> bool {
+    matches!(answer, Answer::Unavailable(Why::NotOwner | Why::Draining))
 }

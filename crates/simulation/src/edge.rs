@@ -59,6 +59,7 @@ pub async fn ask(surface: Surface<SimClock>, partition: PartitionId, command: Co
         | Command::Replay { task, .. }
         | Command::Review { task, .. }
         | Command::Get { task } => surface.about(task, command).await,
-        Command::Queue { .. } => surface.about(beside.unwrap_or(TaskId::ZERO), command).await,
+        Command::Await { task, wait_ms } => surface.await_task(task, wait_ms).await,
+        Command::Find { .. } | Command::Queue { .. } => surface.about(beside.unwrap_or(TaskId::ZERO), command).await,
     }
 }

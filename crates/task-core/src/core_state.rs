@@ -1,6 +1,7 @@
 //! What the fold must know about an open task to judge the next record: hashed, at most 200 bytes.
 //! Everything people want to see stands beside it in [`crate::Row`].
 
+use serde::{Deserialize, Serialize};
 use task_events::{EventSequence, ExecEpoch, ExecutionId, RunNo, TaskId, TaskState};
 use worker_protocol::Attempt;
 
@@ -8,7 +9,7 @@ use worker_protocol::Attempt;
 pub const ENTITY_TASK: u8 = 1;
 
 /// Judged state of one open task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreState {
     /// Which task.
     pub id: TaskId,

@@ -15,6 +15,7 @@ mod retry_verdict;
 mod review;
 mod timed_out;
 
+use serde::{Deserialize, Serialize};
 use task_events::{
     Body, Event, EventId, EventSequence, ExecEpoch, Kind, OwnerSeq, PartitionEpoch, Producer, RuleVersion, RunNo,
     TaskId, TaskState, Text,
@@ -117,7 +118,7 @@ impl Draft {
 }
 
 /// Why a command is refused. The names are codes of the API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error, Serialize, Deserialize)]
 pub enum Refusal {
     /// The matrix does not allow it now.
     #[error("{kind} is not possible while the task is {state}")]

@@ -1,7 +1,9 @@
 //! Answers to heartbeats and reports.
 
+use serde::{Deserialize, Serialize};
+
 /// Answer to a heartbeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HeartbeatAnswer {
     /// The lease is renewed, counted from the sending of the heartbeat.
     Accepted {
@@ -17,7 +19,7 @@ pub enum HeartbeatAnswer {
 }
 
 /// Answer to a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ReportAnswer {
     /// It is in the log as accepted.
     Accepted,

@@ -1,11 +1,12 @@
 //! Polls and what they bring.
 
+use serde::{Deserialize, Serialize};
 use task_events::{ExecutionId, Incarnation, Sha256Hash, SkippedStep, StepDone, TaskId, Text};
 
 use crate::Attempt;
 
 /// A worker asks for work. The answer waits until there is some, or until `wait_ms` is over.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Poll {
     /// Worker.
     pub worker_id: Text,
@@ -25,7 +26,7 @@ pub struct Poll {
 }
 
 /// An attempt handed to a worker. Its lease runs from the *sending* of the poll that brought it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
     /// Task.
     pub task_id: TaskId,
@@ -56,7 +57,7 @@ pub struct Assignment {
 }
 
 /// Answer to a poll.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PollAnswer {
     /// Work, or none within the wait.
     Work {

@@ -1,9 +1,10 @@
 //! Heartbeats and reports.
 
+use serde::{Deserialize, Serialize};
 use task_events::{ErrorCategory, ExecEpoch, ExecutionId, Incarnation, RunNo, Sha256Hash, StepDone, Text};
 
 /// The attempt a report speaks of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Attempt {
     /// Run it belongs to.
     pub run_no: RunNo,
@@ -14,7 +15,7 @@ pub struct Attempt {
 }
 
 /// A sign of life of a running attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
     /// Attempt.
     pub attempt: Attempt,
@@ -29,7 +30,7 @@ pub struct Heartbeat {
 }
 
 /// A report of one attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Attempt it speaks of.
     pub attempt: Attempt,
@@ -40,7 +41,7 @@ pub struct Report {
 }
 
 /// What a report says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReportBody {
     /// The handler is about to be entered.
     Starting {

@@ -52,10 +52,14 @@ impl Owner {
                 let task = *task;
                 self.cancel(now, job, task);
             }
-            Command::Replay { task, .. } | Command::Review { task, .. } | Command::Get { task } => {
+            Command::Replay { task, .. }
+            | Command::Review { task, .. }
+            | Command::Get { task }
+            | Command::Await { task, .. } => {
                 let task = *task;
                 self.about_task(now, job, task);
             }
+            Command::Find { .. } => self.find(now, job),
             Command::Queue { .. } => self.queue(now, job),
         }
     }

@@ -26,14 +26,17 @@ impl Owner {
         if task.partition() != self.partition() {
             return self.reply(job.token, Answer::NotFound);
         }
-        let reads = matches!(job.command, Command::Get { .. });
+        let reads = job.command.is_read();
         // One closed-task command per task in flight: two replays must not both rest on one row.
         if !reads && self.rules.one_closed_command && self.wait_for(task, &job) {
             return;
         }
+        if self.fold.tasks.get(task).is_some() && self.keeps_waiting(now, &job) {
+            return self.awaits.insert(task, job);
+        }
         if let Some(slot) = self.fold.tasks.get(task) {
-            let answer = match (&job.command, slot.row.clone()) {
-                (Command::Get { .. }, Some(row)) => Answer::Task(Box::new(TaskSeen {
+            let answer = match slot.row.clone() {
+                Some(row) if reads => Answer::Task(Box::new(TaskSeen {
                     row: SnapshotRow { core: slot.core, row, closed_at: None },
                     as_of: self.as_of(),
                 })),
@@ -79,9 +82,14 @@ impl Owner {
             Command::Cancel { task, .. }
             | Command::Replay { task, .. }
             | Command::Review { task, .. }
-            | Command::Get { task } => Some(*task),
+            | Command::Get { task }
+            | Command::Await { task, .. } => Some(*task),
             Command::Report(report) => report.attempt.execution_id.parts().map(|(task, _)| task),
-            Command::Create(_) | Command::Poll(_) | Command::Heartbeat(_) | Command::Queue { .. } => None,
+            Command::Create(_)
+            | Command::Poll(_)
+            | Command::Heartbeat(_)
+            | Command::Find { .. }
+            | Command::Queue { .. } => None,
         };
         let Some(task) = task else { return };
         let outdated = self.read_ended(task, moves);
@@ -95,7 +103,7 @@ impl Owner {
         }
         // While the row was read the task may have been opened, closed or asked about again.
         // (A read waits for nothing: with a record in flight it would read the row again and again.)
-        let reads = matches!(job.command, Command::Get { .. });
+        let reads = job.command.is_read();
         let moved = outdated
             || self.fold.tasks.get(task).is_some()
             || !reads && self.rules.one_closed_command && self.flight.is_busy(task)
@@ -144,7 +152,7 @@ impl Owner {
             Command::Review { run_no, outcome, actor, note, .. } => {
                 decide::review(closed, *run_no, *outcome, actor.clone(), note.clone()).map(|d| (d, Answer::Reviewed))
             }
-            Command::Get { .. } => {
+            Command::Get { .. } | Command::Await { .. } => {
                 let row = SnapshotRow {
                     core: closed.core,
                     row: closed.row.clone(),
@@ -161,6 +169,7 @@ impl Owner {
             | Command::Poll(_)
             | Command::Heartbeat(_)
             | Command::Report(_)
+            | Command::Find { .. }
             | Command::Queue { .. } => {
                 return;
             }

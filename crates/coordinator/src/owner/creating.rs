@@ -53,6 +53,8 @@ fn key_of(job: &Job) -> Option<Key> {
         | Command::Replay { .. }
         | Command::Review { .. }
         | Command::Get { .. }
+        | Command::Await { .. }
+        | Command::Find { .. }
         | Command::Queue { .. } => None,
     }
 }

@@ -14,6 +14,10 @@ impl Owner {
         for poll in std::mem::take(&mut self.polls) {
             self.reply(poll.token, Answer::Unavailable(Why::Draining));
         }
+        // The edge asks the next owner for the rest of the time.
+        for job in self.awaits.take_all() {
+            self.reply(job.token, Answer::Unavailable(Why::Draining));
+        }
         for job in std::mem::take(&mut self.parked) {
             self.reply(job.token, Answer::Unavailable(Why::Draining));
         }

@@ -11,6 +11,8 @@ use futures::channel::{mpsc, oneshot};
 use task_events::Offset;
 use tokio::sync::Notify;
 
+use crate::surface::PartitionStatus;
+
 use super::{Answer, Command, Owner, Phase, Token, Why};
 
 /// Of those who ask.
@@ -38,6 +40,9 @@ struct Status {
     applied: AtomicU64,
     backlog: AtomicUsize,
     owning: AtomicBool,
+    owed_bytes: AtomicUsize,
+    open_tasks: AtomicUsize,
+    in_flight: AtomicUsize,
     offered: Notify,
 }
 
@@ -86,6 +91,9 @@ impl Inbox {
         let backlog = owner.backlog();
         self.status.applied.store(owner.fold().next_offset.0, Ordering::Relaxed);
         self.status.owning.store(owner.phase() == Phase::Owning, Ordering::Relaxed);
+        self.status.owed_bytes.store(owner.owed_bytes(), Ordering::Relaxed);
+        self.status.open_tasks.store(owner.fold().tasks.len(), Ordering::Relaxed);
+        self.status.in_flight.store(owner.in_flight(), Ordering::Relaxed);
         if self.status.backlog.swap(backlog, Ordering::Relaxed) < backlog {
             self.status.offered.notify_waiters();
         }
@@ -135,6 +143,18 @@ impl OwnerHandle {
     /// Whether its claim was read back; a hint.
     pub fn is_owning(&self) -> bool {
         self.status.owning.load(Ordering::Relaxed)
+    }
+
+    /// What it last showed of itself.
+    pub fn status(&self) -> PartitionStatus {
+        PartitionStatus {
+            owning: self.is_owning(),
+            applied: self.applied(),
+            backlog: self.backlog(),
+            owed_bytes: self.status.owed_bytes.load(Ordering::Relaxed),
+            open_tasks: self.status.open_tasks.load(Ordering::Relaxed),
+            in_flight: self.status.in_flight.load(Ordering::Relaxed),
+        }
     }
 
     /// Ready when the backlog has grown since this call.

@@ -83,6 +83,7 @@ impl Owner {
         self.drop_hand_out(now, id);
         self.dispatch.withdraw(id);
         self.todo.remove(&id);
+        self.tell_awaits(now, id);
     }
 
     /// Forgets a live attempt that is over, and its lock.

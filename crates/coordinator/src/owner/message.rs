@@ -5,9 +5,10 @@ use std::time::Duration;
 use assignment_lock::{Holder, Lock, LockUnavailable, ServerState};
 use bytes::Bytes;
 use event_log::{AppendOutcome, OutRecord, RawRecord};
+use serde::{Deserialize, Serialize};
 use snapshot_store::{CheckpointName, KeyRow, PayloadItem, RowWrite, SnapshotRow, StoreError};
 use task_core::decide::{NewTask, Refusal, Replay};
-use task_events::{Offset, ReviewOutcome, RunNo, Sha256Hash, TaskId, TaskState, Text};
+use task_events::{Offset, PartitionId, ReviewOutcome, RunNo, Sha256Hash, TaskId, TaskState, Text};
 use worker_protocol::{Heartbeat, HeartbeatAnswer, Poll, PollAnswer, Report, ReportAnswer};
 
 use super::alarm::{Alarm, Stop};
@@ -31,7 +32,7 @@ pub struct Now {
 }
 
 /// Idempotency key of a create.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
     /// SHA-256 over client, 0x00 and key.
     pub key_hash: Sha256Hash,
@@ -40,7 +41,7 @@ pub struct Key {
 }
 
 /// A task to create.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CreateTask {
     /// Validated content.
     pub task: NewTask,
@@ -51,7 +52,7 @@ pub struct CreateTask {
 }
 
 /// What the owner can be asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// Create a task in this partition.
     Create(Box<CreateTask>),
@@ -95,6 +96,22 @@ pub enum Command {
         /// Task.
         task: TaskId,
     },
+    /// Read a task once it is terminal, or as it is when the wait is over.
+    Await {
+        /// Task.
+        task: TaskId,
+        /// Longest wait, ms; at most [`AWAIT_MAX_MS`].
+        wait_ms: u64,
+    },
+    /// Tasks of this partition that the store may not show yet. Whoever wants all of them asks every
+    /// owner first and the store's index after that: a row that is acknowledged in between is then
+    /// found twice, never missed.
+    Find {
+        /// By what.
+        by: FindBy,
+        /// At most so many, the newest ones.
+        limit: usize,
+    },
     /// Pause or resume a queue in this partition.
     Queue {
         /// Queue.
@@ -108,8 +125,60 @@ pub enum Command {
     },
 }
 
+/// Longest a [`Command::Await`] is kept waiting, whatever it asks for, ms.
+pub const AWAIT_MAX_MS: u64 = 60_000;
+
+/// What tasks are found by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FindBy {
+    /// Trace.
+    Trace(Text),
+    /// What the creator calls it.
+    BusinessKey {
+        /// Creator.
+        creator: Text,
+        /// Key.
+        key: Text,
+    },
+}
+
+impl Command {
+    /// Whether it only reads: asking again is always safe.
+    pub const fn is_read(&self) -> bool {
+        match self {
+            Self::Get { .. } | Self::Await { .. } | Self::Find { .. } => true,
+            Self::Create(_)
+            | Self::Poll(_)
+            | Self::Heartbeat(_)
+            | Self::Report(_)
+            | Self::Cancel { .. }
+            | Self::Replay { .. }
+            | Self::Review { .. }
+            | Self::Queue { .. } => false,
+        }
+    }
+
+    /// How long its answer may keep waiting on purpose, ms; what an owner needs besides is
+    /// [`super::OwnerConfig::request_ms`].
+    pub fn patience_ms(&self) -> u64 {
+        match self {
+            Self::Poll(poll) => poll.wait_ms.min(super::polling::POLL_MAX_MS),
+            Self::Await { wait_ms, .. } => (*wait_ms).min(AWAIT_MAX_MS),
+            Self::Create(_)
+            | Self::Heartbeat(_)
+            | Self::Report(_)
+            | Self::Cancel { .. }
+            | Self::Replay { .. }
+            | Self::Review { .. }
+            | Self::Get { .. }
+            | Self::Find { .. }
+            | Self::Queue { .. } => 0,
+        }
+    }
+}
+
 /// Why nobody can answer now; nothing was written, asking again is safe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Why {
     /// Not (or no longer) the owner, or not proven to be.
     NotOwner,
@@ -130,16 +199,17 @@ pub enum Why {
 }
 
 /// A task as [`Command::Get`] shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSeen {
     /// Row, open or closed.
+    #[serde(with = "crate::forwarding::RowForm")]
     pub row: SnapshotRow,
     /// Next offset to fold when it was read.
     pub as_of: Offset,
 }
 
 /// What the owner answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// 201.
     Created {
@@ -182,6 +252,15 @@ pub enum Answer {
     QueueChanged,
     /// A task.
     Task(Box<TaskSeen>),
+    /// Tasks, the newest one first.
+    Found(Vec<TaskSeen>),
+    /// 422: the partition that was asked for cannot keep the promise of the concurrency key.
+    PlacementConflict {
+        /// Partition of the task it shall stand beside.
+        beside: PartitionId,
+        /// Partition of its concurrency key.
+        of_key: PartitionId,
+    },
     /// 409: the task is closed.
     TaskClosed {
         /// Its state.

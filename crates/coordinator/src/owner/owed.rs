@@ -60,6 +60,14 @@ impl Owed {
         self.closed.get(&task)
     }
 
+    /// Tasks whose row the store may not show yet, in no order that means anything.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.entries.keys().filter_map(|what| match what {
+            Owes::Task(task) => Some(*task),
+            Owes::Key(_) | Owes::Overflow(..) => None,
+        })
+    }
+
     /// A key that the store may not show yet.
     pub(super) fn key(&self, key: &Sha256Hash) -> Option<&KeyRow> {
         self.keys.get(key).map(|(_, row)| row)

@@ -99,6 +99,8 @@ impl Owner {
         waiting.sort_unstable();
         waiting.into_iter().for_each(|task| self.freed(now, task));
         std::mem::take(&mut self.parked).into_iter().for_each(|job| self.run(now, job));
+        // What was closed while nothing was decided.
+        self.awaits.take_all().into_iter().for_each(|job| self.run(now, job));
     }
 
     fn supersede(&mut self, now: Now) {
@@ -133,6 +135,7 @@ impl Owner {
         self.parked.clear();
         self.unproven.clear();
         self.waiting.clear();
+        self.awaits.take_all();
         self.checkpoint = None;
         self.wants_proof = false;
         let mut tokens: Vec<_> = self.requests.keys().copied().collect();

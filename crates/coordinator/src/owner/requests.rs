@@ -3,7 +3,6 @@
 use task_core::timers::Timers as _;
 use worker_protocol::{HeartbeatAnswer, PollAnswer, ReportAnswer};
 
-use super::polling::POLL_MAX_MS;
 use super::work::Job;
 use super::{Answer, Command, Effect, Now, Owner, Phase, Request, RequestKind, Token, Why};
 
@@ -13,20 +12,22 @@ const SWEEP_MS: u64 = 1_000;
 impl Owner {
     /// A request arrives.
     pub(super) fn command(&mut self, now: Now, token: Token, command: Command) {
-        let (kind, patience_ms) = match &command {
-            Command::Poll(poll) => (RequestKind::Poll, poll.wait_ms.min(POLL_MAX_MS)),
-            Command::Heartbeat(_) => (RequestKind::Heartbeat, 0),
-            Command::Report(_) => (RequestKind::Report, 0),
+        let kind = match &command {
+            Command::Poll(_) => RequestKind::Poll,
+            Command::Heartbeat(_) => RequestKind::Heartbeat,
+            Command::Report(_) => RequestKind::Report,
             Command::Create(_)
             | Command::Cancel { .. }
             | Command::Replay { .. }
             | Command::Review { .. }
             | Command::Get { .. }
-            | Command::Queue { .. } => (RequestKind::Other, 0),
+            | Command::Await { .. }
+            | Command::Find { .. }
+            | Command::Queue { .. } => RequestKind::Other,
         };
-        self.requests.insert(token, Request { kind, has_record: false, minted: None });
-        let patience_ms = patience_ms.saturating_add(self.cfg.request_ms);
-        self.deadlines.arm(token, now.boot_ms.saturating_add(patience_ms));
+        let until_ms = now.boot_ms.saturating_add(command.patience_ms());
+        self.requests.insert(token, Request { kind, until_ms, has_record: false, minted: None });
+        self.deadlines.arm(token, until_ms.saturating_add(self.cfg.request_ms));
         let job = Job { token, command };
         if self.draining.is_some() || self.phase == Phase::Done {
             self.reply(token, Answer::Unavailable(Why::Draining));
@@ -44,12 +45,14 @@ impl Owner {
         self.requests.remove(&token);
         self.deadlines.cancel(&token);
         self.polls.retain(|poll| poll.token != token);
+        self.awaits.remove(token);
     }
 
     /// Answers a request, once; what nobody waits for any more is dropped.
     pub(super) fn reply(&mut self, token: Token, answer: Answer) {
         let Some(request) = self.requests.remove(&token) else { return };
         self.deadlines.cancel(&token);
+        self.awaits.remove(token);
         let answer = match (answer, request.kind) {
             (Answer::Unavailable(_) | Answer::OutcomeUnknown { .. }, RequestKind::Poll) => {
                 Answer::Poll(PollAnswer::Unavailable)

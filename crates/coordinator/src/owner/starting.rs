@@ -6,6 +6,7 @@ use task_core::timers::TimerWheel;
 use task_core::{HashRing, PartitionState};
 use task_events::{Encoder, Offset, OwnerSeq, PartitionEpoch};
 
+use super::awaiting::Awaits;
 use super::clock::BrokerClock;
 use super::creating::Creates;
 use super::dispatching::Dispatch;
@@ -69,6 +70,7 @@ impl Owner {
             parked: VecDeque::new(),
             unproven: VecDeque::new(),
             waiting: Map::default(),
+            awaits: Awaits::default(),
             todo: BTreeSet::new(),
             acting: TimerWheel::default(),
             judged: TimerWheel::default(),

@@ -2,6 +2,7 @@
 //!
 //! One file per part of design.md; the kit is in `kit`.
 
+mod awaits;
 mod basics;
 mod checkpoints;
 mod clocks;
@@ -9,6 +10,7 @@ mod closed;
 mod creates;
 mod dispatch;
 mod drains;
+mod forwarding;
 mod hostile;
 mod identities;
 mod kit;

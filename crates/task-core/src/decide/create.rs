@@ -1,12 +1,13 @@
 //! TaskCreated: a task is born.
 
+use serde::{Deserialize, Serialize};
 use task_events::{EventSequence, ExecEpoch, RunNo, TaskCreated, TaskId, Text};
 
 use super::Draft;
 use task_events::Body;
 
 /// A task to create; validated at the edge.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewTask {
     /// What the event will say.
     pub created: TaskCreated,

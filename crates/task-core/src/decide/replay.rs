@@ -1,12 +1,13 @@
 //! TaskReplayRequested: a closed task is opened again for another run.
 
+use serde::{Deserialize, Serialize};
 use task_events::{Body, ExecEpoch, ReplayFrom, RunNo, TaskReplayRequested, Text};
 
 use super::{Draft, Refusal};
 use crate::Closed;
 
 /// What a person asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replay {
     /// The run they saw; a replay of another one is refused.
     pub run_no: RunNo,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use coordinator::owner::{Command, Key, Token};
+use coordinator::owner::{Command, FindBy, Key, Token};
 use task_core::decide::Replay;
 use task_events::{ExecEpoch, ExecutionId, Incarnation, ReplayFrom, ReviewOutcome, RunNo, StepDone};
 use worker_protocol::ReportBody;
@@ -102,6 +102,19 @@ impl World {
                 beat(id, step.number("run", run(id)), step.number("e", 1), doing)
             }
             "cancel" => Command::Cancel { task: self.id(name), actor: "me".into(), reason: "why not".into() },
+            "await" => {
+                Command::Await { task: self.id(name), wait_ms: step.given.get("for").map_or(30_000, |w| millis(w)) }
+            }
+            "find" => {
+                let by = match step.given.get("trace") {
+                    Some(trace) => FindBy::Trace((*trace).into()),
+                    None => {
+                        let creator = step.given.get("creator").copied().unwrap_or("default").into();
+                        FindBy::BusinessKey { creator, key: name.into() }
+                    }
+                };
+                Command::Find { by, limit: step.number("limit", 10) }
+            }
             "get" => Command::Get { task: self.id(name) },
             "replay" => Command::Replay {
                 task: self.id(name),
@@ -142,6 +155,10 @@ impl World {
             created.timeouts.start_to_close_ms = millis(limit);
         }
         created.queue = step.given.get("queue").copied().unwrap_or("q").into();
+        if let Some(trace) = step.given.get("trace") {
+            (new.task.trace_id, created.trace_given) = ((*trace).into(), true);
+        }
+        created.concurrency_key = step.given.get("one").map(|key| (*key).into());
         created.creator = step.given.get("creator").copied().unwrap_or("default").into();
         if let Some(key) = step.given.get("key") {
             let request_hash = sha(step.given.get("body").copied().unwrap_or("body"));

@@ -95,6 +95,11 @@ impl World {
             Answer::Reviewed => "reviewed".to_owned(),
             Answer::QueueChanged => "changed".to_owned(),
             Answer::Task(seen) => format!("{} v{}", seen.row.core.state.as_str(), seen.row.core.version),
+            Answer::Found(found) => {
+                let names: Vec<_> = found.iter().map(|seen| self.name(seen.row.core.id)).collect();
+                if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+            }
+            Answer::PlacementConflict { beside, of_key } => format!("not in {beside}, its key is in {of_key}"),
             Answer::TaskClosed { state, .. } => format!("closed {}", state.as_str()),
             Answer::TaskOpen { state, .. } => format!("open {}", state.as_str()),
             Answer::NotFound => "not found".to_owned(),

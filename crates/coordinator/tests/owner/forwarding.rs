@@ -1,0 +1,242 @@
+//! Commands and answers survive being passed on, every variant of them.
+
+use coordinator::forwarding::{
+    ForwardingError, decode_answer, decode_command, encode_answer, encode_command, unanswered,
+};
+use coordinator::owner::{Answer, Command, FindBy, Key, Why};
+use task_core::decide::{Refusal, Replay};
+use task_events::{
+    ErrorCategory, ExecEpoch, ExecutionId, Kind, PartitionId, ReplayFrom, ReviewOutcome, RunNo, SkippedStep, StepDone,
+    TaskId, TaskState,
+};
+use worker_protocol::{Assignment, Attempt, HeartbeatAnswer, PollAnswer, ReportAnswer, ReportBody};
+
+use crate::kit::{World, beat, complete, fail, poll, report, sha, task};
+
+// One sample for each pattern; the patterns are all there are, or this does not compile.
+macro_rules! samples {
+    ($all:ident: $type:ty { $($pattern:pat => $sample:expr,)* }) => {
+        fn $all() -> Vec<$type> {
+            const _: fn(&$type) = |one| match one { $($pattern => {})* };
+            vec![$({
+                let sample: $type = $sample;
+                assert!(matches!(sample, $pattern));
+                sample
+            }),*]
+        }
+    };
+}
+
+fn id() -> TaskId {
+    TaskId::from_parts(9_999_999_999, PartitionId(7), 3).unwrap()
+}
+
+fn step() -> StepDone {
+    StepDone { step: "pack ✓".into(), index: 2, output_hash: sha("out"), is_idempotent: true }
+}
+
+fn attempt() -> Attempt {
+    Attempt { run_no: RunNo(2), exec_epoch: ExecEpoch(5), execution_id: ExecutionId::new(id(), ExecEpoch(5)) }
+}
+
+fn told(body: ReportBody) -> Command {
+    report(id(), 2, 5, body)
+}
+
+samples! { commands: Command {
+    Command::Create(_) => {
+        let mut create = task("x");
+        create.task.created.labels.insert("k".into(), "v".into());
+        create.task.created.concurrency_key = Some("one".into());
+        create.key = Some(Key { key_hash: sha("k"), request_hash: sha("r") });
+        create.payload = Some(bytes::Bytes::from_static(b"{\"a\":[0,255]}\x00\xff"));
+        Command::Create(Box::new(create))
+    },
+    Command::Poll(_) => {
+        let mut poll = poll("w");
+        poll.held.push(attempt().execution_id);
+        Command::Poll(poll)
+    },
+    Command::Heartbeat(_) => beat(id(), 2, 5, Some(("pack".into(), true))),
+    Command::Report(_) => told(complete("r")),
+    Command::Cancel { .. } => Command::Cancel { task: id(), actor: "me".into(), reason: "".into() },
+    Command::Replay { .. } => {
+        let (replay_from, from_step) = (ReplayFrom::Step, Some("pack".into()));
+        let ask = Replay { run_no: RunNo(1), replay_from, from_step, actor: "me".into(), reason: "x".into() };
+        Command::Replay { task: id(), ask }
+    },
+    Command::Review { .. } => Command::Review {
+        task: id(), run_no: RunNo(1), outcome: ReviewOutcome::Abandoned, actor: "me".into(), note: "no".into(),
+    },
+    Command::Get { .. } => Command::Get { task: id() },
+    Command::Await { .. } => Command::Await { task: id(), wait_ms: 30_000 },
+    Command::Find { .. } => Command::Find { by: FindBy::Trace("t".into()), limit: 100 },
+    Command::Queue { .. } => {
+        Command::Queue { queue: "q".into(), pause: true, actor: "me".into(), reason: "x".into() }
+    },
+} }
+
+samples! { bodies: ReportBody {
+    ReportBody::Starting { .. } => ReportBody::Starting { start_time: -1, memory_usage_percent: 7 },
+    ReportBody::Declined { .. } => ReportBody::Declined { draining: true },
+    ReportBody::Step(_) => ReportBody::Step(step()),
+    ReportBody::Success { .. } => ReportBody::Success {
+        result_data_hash: sha("r"), execution_time_ms: u64::MAX, steps_done: vec![step()], memory_usage_percent: 1,
+    },
+    ReportBody::Failure { .. } => {
+        let ReportBody::Failure { error_code, error_message, execution_time_ms, .. } = fail("X") else { panic!() };
+        ReportBody::Failure {
+            error_code, error_message, execution_time_ms, category: ErrorCategory::Transient,
+            failed_step: Some("pack".into()), is_idempotent: Some(false), steps_done: vec![step()],
+            memory_usage_percent: 3,
+        }
+    },
+} }
+
+samples! { finders: FindBy {
+    FindBy::Trace(_) => FindBy::Trace("t".into()),
+    FindBy::BusinessKey { .. } => FindBy::BusinessKey { creator: "c".into(), key: "k".into() },
+} }
+
+samples! { polled: PollAnswer {
+    PollAnswer::Work { .. } => PollAnswer::Work {
+        assignments: vec![Assignment {
+            task_id: id(),
+            attempt: attempt(),
+            attempt_token: "token".into(),
+            task_type: "t".into(),
+            payload_hash: sha("p"),
+            payload_ref: Some("ref".into()),
+            trace_id: "trace".into(),
+            lease_ms: 1,
+            heartbeat_ms: 2,
+            start_to_close_ms: 3,
+            optimistic_start: true,
+            steps_done: vec![step()],
+            skip: vec![SkippedStep {
+                step: "pack".into(), rule: "done".into(), evidence: vec![task_events::EventSequence(4)],
+            }],
+        }],
+        stop: vec![attempt().execution_id],
+    },
+    PollAnswer::Superseded => PollAnswer::Superseded,
+    PollAnswer::Unavailable => PollAnswer::Unavailable,
+} }
+
+samples! { beaten: HeartbeatAnswer {
+    HeartbeatAnswer::Accepted { .. } => HeartbeatAnswer::Accepted { lease_ms: 9, cancel_requested: true },
+    HeartbeatAnswer::Fenced => HeartbeatAnswer::Fenced,
+    HeartbeatAnswer::Unavailable => HeartbeatAnswer::Unavailable,
+} }
+
+samples! { reported: ReportAnswer {
+    ReportAnswer::Accepted => ReportAnswer::Accepted,
+    ReportAnswer::Duplicate => ReportAnswer::Duplicate,
+    ReportAnswer::Fenced => ReportAnswer::Fenced,
+    ReportAnswer::TooEarly => ReportAnswer::TooEarly,
+    ReportAnswer::OutcomeUnknown => ReportAnswer::OutcomeUnknown,
+    ReportAnswer::Unavailable => ReportAnswer::Unavailable,
+} }
+
+samples! { refusals: Refusal {
+    Refusal::State { .. } => Refusal::State { kind: Kind::TaskReviewed, state: TaskState::Executing },
+    Refusal::CancelRequested(_) => Refusal::CancelRequested(Kind::TaskAssigned),
+    Refusal::NotRequested => Refusal::NotRequested,
+    Refusal::Run { .. } => Refusal::Run { named: RunNo(1), current: RunNo(2) },
+    Refusal::UnknownStep => Refusal::UnknownStep,
+    Refusal::Exhausted => Refusal::Exhausted,
+} }
+
+samples! { whys: Why {
+    Why::NotOwner => Why::NotOwner,
+    Why::StoreBehind => Why::StoreBehind,
+    Why::StoreUnavailable => Why::StoreUnavailable,
+    Why::ClockUnsettled => Why::ClockUnsettled,
+    Why::InFlightFull => Why::InFlightFull,
+    Why::LogUnavailable => Why::LogUnavailable,
+    Why::Draining => Why::Draining,
+    Why::Unwritable => Why::Unwritable,
+} }
+
+samples! { answers: Answer {
+    Answer::Created { .. } => Answer::Created { task_id: id(), created_at: i64::MIN },
+    Answer::Duplicate { .. } => Answer::Duplicate { task_id: id() },
+    Answer::KeyConflict { .. } => Answer::KeyConflict { task_id: id() },
+    Answer::BacklogFull { .. } => Answer::BacklogFull { limit: 5 },
+    Answer::Poll(_) => Answer::Poll(PollAnswer::Superseded),
+    Answer::Heartbeat(_) => Answer::Heartbeat(HeartbeatAnswer::Fenced),
+    Answer::Report(_) => Answer::Report(ReportAnswer::TooEarly),
+    Answer::CancelAccepted => Answer::CancelAccepted,
+    Answer::Replayed { .. } => Answer::Replayed { run_no: RunNo(2) },
+    Answer::Reviewed => Answer::Reviewed,
+    Answer::QueueChanged => Answer::QueueChanged,
+    Answer::Task(_) => seen(true),
+    Answer::Found(_) => match (seen(true), seen(false)) {
+        (Answer::Task(open), Answer::Task(closed)) => Answer::Found(vec![*open, *closed]),
+        other => panic!("{other:?}"),
+    },
+    Answer::PlacementConflict { .. } => {
+        Answer::PlacementConflict { beside: PartitionId(1), of_key: PartitionId(2) }
+    },
+    Answer::TaskClosed { .. } => Answer::TaskClosed { state: TaskState::Success, run_no: RunNo(1) },
+    Answer::TaskOpen { .. } => Answer::TaskOpen { state: TaskState::Lost, run_no: RunNo(1) },
+    Answer::NotFound => Answer::NotFound,
+    Answer::Gone => Answer::Gone,
+    Answer::Refused(_) => Answer::Refused(Refusal::Exhausted),
+    Answer::Unavailable(_) => Answer::Unavailable(Why::Draining),
+    Answer::OutcomeUnknown { .. } => Answer::OutcomeUnknown { task_id: Some(id()) },
+} }
+
+// A task with everything a row can hold, as its owner shows it.
+fn seen(open: bool) -> Answer {
+    let mut w = World::new();
+    w.play("submit t1 key=k deadline=900s | poll w1 => t1 e=1 | start t1 e=1 | step t1 a i=0 | fail t1 e=1 | approve t1 | plan t1 | poll w2 => t1 e=2 | start t1 e=2");
+    if !open {
+        w.play("complete t1 e=2 => accepted");
+    }
+    let token = w.step("get t1").unwrap();
+    w.answer(token).cloned().unwrap()
+}
+
+#[test]
+fn every_command_comes_back_as_it_was() {
+    let told = bodies().into_iter().map(told);
+    let finds = finders().into_iter().map(|by| Command::Find { by, limit: usize::MAX });
+    for command in commands().into_iter().chain(told).chain(finds) {
+        let bytes = encode_command(&command).unwrap();
+        assert_eq!(decode_command(&bytes).unwrap(), command);
+    }
+}
+
+#[test]
+fn every_answer_comes_back_as_it_was() {
+    let more = polled().into_iter().map(Answer::Poll);
+    let more = more.chain(beaten().into_iter().map(Answer::Heartbeat));
+    let more = more.chain(reported().into_iter().map(Answer::Report));
+    let more = more.chain(refusals().into_iter().map(Answer::Refused));
+    let more = more.chain(whys().into_iter().map(Answer::Unavailable));
+    for answer in answers().into_iter().chain(more) {
+        let bytes = encode_answer(&answer).unwrap();
+        assert_eq!(decode_answer(&bytes).unwrap(), answer);
+    }
+}
+
+#[test]
+fn what_is_cut_off_or_followed_by_more_is_an_error() {
+    let mut bytes = encode_command(&commands()[0]).unwrap();
+    for len in 0..bytes.len() {
+        assert!(matches!(decode_command(&bytes[..len]), Err(ForwardingError::Decode { .. })), "{len}");
+    }
+    bytes.push(0);
+    assert!(matches!(decode_command(&bytes), Err(ForwardingError::Trailing { rest: 1, .. })));
+    assert!(matches!(decode_answer(b"\x81\xa5Hello\x01"), Err(ForwardingError::Decode { .. })));
+}
+
+#[test]
+fn whatever_writes_and_is_not_answered_is_of_unknown_outcome() {
+    for command in commands() {
+        let unknown = unanswered(&command) == Answer::OutcomeUnknown { task_id: None };
+        let unheard = matches!(command, Command::Poll(_) | Command::Heartbeat(_));
+        assert_eq!(unknown, !command.is_read() && !unheard, "{command:?}");
+    }
+}
