@@ -8,10 +8,11 @@ use futures::future::{BoxFuture, FutureExt as _};
 use parking_lot::Mutex;
 use service_kit::testing::{Driven, ManualClock, ScriptedLog};
 use snapshot_store::{CheckpointName, KeyRow, PayloadItem, RowWrite, SnapshotRow, StoreError};
+use task_core::HistoryEntry;
 use task_core::decide::RetryPolicy;
 use task_events::{
     Body, ErrorCategory, Event, Incarnation, Offset, PartitionId, Service, Sha256Hash, TaskId, TaskReplayPlanned,
-    TaskState, Witness,
+    TaskState, Text, Witness,
 };
 use verdict_writer::FoldSource;
 use verdict_writer::testing::ScriptedOwner;
@@ -58,10 +59,27 @@ impl SnapshotStore for Store {
     fn key(&self, _: Sha256Hash) -> impl Future<Output = Answer<Option<KeyRow>>> + Send + 'static {
         unused()
     }
-    fn put_payload(&self, _: TaskId, _: PayloadItem, _: Bytes) -> impl Future<Output = Answer<()>> + Send + 'static {
+    fn history_overflow(&self, _: TaskId) -> impl Future<Output = Answer<Vec<HistoryEntry>>> + Send + 'static {
         unused()
     }
-    fn payload(&self, _: TaskId, _: PayloadItem) -> impl Future<Output = Answer<Option<Bytes>>> + Send + 'static {
+    fn tasks_by_trace(&self, _: Text, _: usize) -> impl Future<Output = Answer<Vec<TaskId>>> + Send + 'static {
+        unused()
+    }
+    fn tasks_by_business_key(
+        &self,
+        _: Text,
+        _: Text,
+        _: usize,
+    ) -> impl Future<Output = Answer<Vec<TaskId>>> + Send + 'static {
+        unused()
+    }
+    fn put_payloads(&self, _: Vec<(TaskId, PayloadItem, Bytes)>) -> impl Future<Output = Answer<()>> + Send + 'static {
+        unused()
+    }
+    fn payloads(
+        &self,
+        _: Vec<(TaskId, PayloadItem)>,
+    ) -> impl Future<Output = Answer<Vec<Option<Bytes>>>> + Send + 'static {
         unused()
     }
     fn put_acked(&self, _: PartitionId, _: Offset) -> impl Future<Output = Answer<()>> + Send + 'static {

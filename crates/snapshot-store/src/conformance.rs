@@ -5,6 +5,7 @@
 pub mod checkpoints;
 pub mod durable;
 pub mod keys;
+pub mod listings;
 pub mod payloads;
 pub mod rows;
 pub mod sharing;
@@ -42,9 +43,6 @@ pub trait Harness: Send + Sync + Sized + 'static {
 
     /// Sets the store's clock, Unix ms.
     fn set_clock(&self, unix_ms: i64);
-
-    /// History entries beside the row of a task, by offset: the port only writes them.
-    fn overflow(&self, task: TaskId) -> impl Future<Output = Vec<HistoryEntry>> + Send;
 }
 
 /// A harness whose store outlives its process.
@@ -64,7 +62,11 @@ macro_rules! conformance_suite {
                 rows_of_closed_tasks_go_after_thirty_days, a_replayed_task_stays,
                 history_beside_the_row_is_kept_by_task_and_offset, history_beside_the_row_outlives_the_row;
             keys: a_key_comes_back, the_newest_row_of_a_key_stays, a_key_goes_after_a_day;
-            payloads: items_are_told_apart, a_payload_is_overwritten, a_payload_goes_sixty_days_after_its_last_write;
+            listings: a_trace_finds_its_tasks_newest_first, a_business_key_finds_the_tasks_of_its_creator,
+                names_are_told_apart, a_task_is_listed_until_half_a_year_after_its_end, a_replayed_task_stays_listed,
+                a_late_writer_changes_no_life, what_has_expired_takes_no_place;
+            payloads: items_are_told_apart, a_payload_is_overwritten, several_are_one_write,
+                several_are_read_in_the_order_asked, a_payload_goes_sixty_days_after_its_last_write;
             checkpoints: acked_never_goes_back, chunks_lie_under_their_hash, the_highest_comes_first,
                 the_two_highest_stay, one_a_day_stays, the_same_name_again_changes_nothing,
                 partitions_do_not_see_each_other;
@@ -225,6 +227,11 @@ pub fn snapshot_write(timestamp_us: i64, row: SnapshotRow) -> RowWrite {
 /// Writes rows and expects the acknowledgement.
 pub async fn write<S: SnapshotStore>(store: &S, rows: Vec<RowWrite>) {
     store.write(PARTITION, rows).await.expect("written");
+}
+
+/// The history beside the row of a task.
+pub async fn overflow<S: SnapshotStore>(store: &S, n: u16) -> Vec<HistoryEntry> {
+    store.history_overflow(task(PARTITION, n)).await.expect("read")
 }
 
 /// Reads one snapshot row.

@@ -5,6 +5,7 @@
 //! it is polled on. All of it is a tokio runtime's: awaited outside of one, reads panic.
 
 mod coding;
+mod config;
 mod directory;
 mod staged;
 mod tables;
@@ -20,59 +21,18 @@ use bytes::Bytes;
 use fjall::PersistMode;
 use parking_lot::Mutex;
 use task_core::HistoryEntry;
-use task_events::{Offset, PartitionId, Sha256Hash, TaskId};
+use task_events::{Offset, PartitionId, Sha256Hash, TaskId, Text};
 use tokio::sync::oneshot;
 
+pub use self::config::{Durability, EmbeddedConfig};
 pub use self::directory::OpenError;
 
 use self::coding::Stored;
 use self::tables::{Table, Tables};
 use self::writer::{Queue, Upkeep, Work, Write, Writer};
-use crate::lifetimes::{NEVER, PAYLOAD_TTL_MS, expires_ms};
-use crate::{CheckpointName, Clock, KeyRow, PayloadItem, RowWrite, SnapshotRow, SnapshotStore, StoreError};
-
-/// When a write is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// After fdatasync: it survives the loss of power.
-    Fsync,
-    /// After the write: it survives the process, not the machine. For `archive.enabled=false`
-    /// (point it at a temporary directory) and tests.
-    Volatile,
-}
-
-/// Settings of one embedded store.
-#[derive(Clone)]
-pub struct EmbeddedConfig {
-    /// Directory of the store; created when missing, locked while open.
-    pub dir: PathBuf,
-    /// By what things expire.
-    pub clock: Clock,
-    /// When a write is acknowledged. Default [`Durability::Fsync`].
-    pub durability: Durability,
-    /// Memory for blocks that were read. Default 32 MiB.
-    pub cache_bytes: u64,
-    /// Most bytes waiting for the writer; more is answered `Unavailable`, unless nothing else
-    /// waits. Default 64 MiB, what a partition may owe (design.md §4.9).
-    pub max_queued_bytes: usize,
-    /// A commit takes no more once it has this many bytes; bounds how long a write waits behind
-    /// others. Default 8 MiB.
-    pub max_commit_bytes: usize,
-}
-
-impl EmbeddedConfig {
-    /// The defaults for a directory. The clock tells Unix ms.
-    pub fn new(dir: impl Into<PathBuf>, clock: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
-        Self {
-            dir: dir.into(),
-            clock: Arc::new(clock),
-            durability: Durability::Fsync,
-            cache_bytes: 32 << 20,
-            max_queued_bytes: 64 << 20,
-            max_commit_bytes: 8 << 20,
-        }
-    }
-}
+use crate::lifetimes::{NEVER, PAYLOAD_TTL_MS, expires_ms, listed_until_ms};
+use crate::listing::Listing;
+use crate::{CheckpointName, Clock, KeyRow, PayloadItem, RowKind, RowWrite, SnapshotRow, SnapshotStore, StoreError};
 
 /// The durable store. Clones share one directory; it is given back when the last of them is gone,
 /// or by [`EmbeddedStore::close`].
@@ -163,16 +123,12 @@ impl EmbeddedStore {
         self.submit(Work::Upkeep(Upkeep::Forget(partition, log_start)))
     }
 
-    /// History entries that rows do not hold, of one task, by offset.
-    pub fn overflow(&self, task: TaskId) -> impl Future<Output = Answer<Vec<HistoryEntry>>> + Send + 'static {
+    fn listed(&self, listing: Listing, limit: usize) -> impl Future<Output = Answer<Vec<TaskId>>> + Send + 'static {
+        let (table, name) = coding::listing(&listing);
         self.read(move |tables, now_ms| {
-            let found = tables.below(Table::Overflow, &coding::task_key(task))?;
-            let alive = found.iter().filter(|(_, stored)| now_ms < stored.expires_ms);
-            alive
-                .map(|(key, stored)| {
-                    coding::overflow_entry(key, &stored.body).map_err(|why| Table::Overflow.damaged(key, &why))
-                })
-                .collect()
+            let keys = tables.alive_below(table, &name.0, now_ms, limit)?;
+            let task = |key: &Bytes| coding::listed_task(key).ok_or_else(|| table.damaged(key, "no name and task"));
+            keys.iter().map(task).collect()
         })
     }
 
@@ -209,14 +165,28 @@ impl EmbeddedStore {
     }
 }
 
+// A row and what its task is found by: of one job, and so of one commit.
+fn code(write: RowWrite, out: &mut Vec<(Table, Bytes, Stored)>) -> Answer<()> {
+    let at_us = write.timestamp_us;
+    if let RowKind::Snapshot(snapshot) = &write.row {
+        let expires_ms = listed_until_ms(snapshot);
+        for listing in Listing::of(snapshot) {
+            let (table, name) = coding::listing(&listing);
+            let key = coding::listing_key(name, snapshot.core.id);
+            out.push((table, key.into(), Stored { at_us, expires_ms, body: Bytes::new() }));
+        }
+    }
+    let expires_ms = expires_ms(&write.row, at_us);
+    let (table, key, body) = coding::row(write.row)?;
+    out.push((table, key.into(), Stored { at_us, expires_ms, body }));
+    Ok(())
+}
+
 impl SnapshotStore for EmbeddedStore {
     fn write(&self, _: PartitionId, rows: Vec<RowWrite>) -> impl Future<Output = Answer<()>> + Send + 'static {
-        let coded = rows.into_iter().map(|write| {
-            let (at_us, expires_ms) = (write.timestamp_us, expires_ms(&write.row, write.timestamp_us));
-            let (table, key, body) = coding::row(write.row)?;
-            Ok((table, Bytes::from(key), Stored { at_us, expires_ms, body }))
-        });
-        let written = coded.collect::<Answer<Vec<_>>>().map(|rows| self.write_one(Work::Write(Write::Rows(rows))));
+        let mut coded = Vec::with_capacity(rows.len());
+        let all = rows.into_iter().try_for_each(|write| code(write, &mut coded));
+        let written = all.map(|()| self.write_one(Work::Write(Write::Rows(coded))));
         async move { written?.await }
     }
 
@@ -238,22 +208,57 @@ impl SnapshotStore for EmbeddedStore {
         })
     }
 
-    fn put_payload(
-        &self,
-        task: TaskId,
-        item: PayloadItem,
-        bytes: Bytes,
-    ) -> impl Future<Output = Answer<()>> + Send + 'static {
-        let now_ms = self.now_ms();
-        let expires_ms = now_ms.saturating_add(PAYLOAD_TTL_MS);
-        let value = Stored { at_us: now_ms.saturating_mul(1_000), expires_ms, body: bytes };
-        self.write_one(Work::Write(Write::Put(Table::Payloads, coding::payload_key(task, &item).into(), value)))
+    fn history_overflow(&self, task: TaskId) -> impl Future<Output = Answer<Vec<HistoryEntry>>> + Send + 'static {
+        self.read(move |tables, now_ms| {
+            let found = tables.below(Table::Overflow, &coding::task_key(task))?;
+            let alive = found.iter().filter(|(_, stored)| now_ms < stored.expires_ms);
+            alive
+                .map(|(key, stored)| {
+                    coding::overflow_entry(key, &stored.body).map_err(|why| Table::Overflow.damaged(key, &why))
+                })
+                .collect()
+        })
     }
 
-    fn payload(&self, task: TaskId, item: PayloadItem) -> impl Future<Output = Answer<Option<Bytes>>> + Send + 'static {
+    fn tasks_by_trace(
+        &self,
+        trace_id: Text,
+        limit: usize,
+    ) -> impl Future<Output = Answer<Vec<TaskId>>> + Send + 'static {
+        self.listed(Listing::Trace(trace_id), limit)
+    }
+
+    fn tasks_by_business_key(
+        &self,
+        creator: Text,
+        business_key: Text,
+        limit: usize,
+    ) -> impl Future<Output = Answer<Vec<TaskId>>> + Send + 'static {
+        self.listed(Listing::BusinessKey { creator, key: business_key }, limit)
+    }
+
+    fn put_payloads(
+        &self,
+        items: Vec<(TaskId, PayloadItem, Bytes)>,
+    ) -> impl Future<Output = Answer<()>> + Send + 'static {
+        let now_ms = self.now_ms();
+        let (at_us, expires_ms) = (now_ms.saturating_mul(1_000), now_ms.saturating_add(PAYLOAD_TTL_MS));
+        let coded = items.into_iter().map(|(task, item, body)| {
+            (Bytes::from(coding::payload_key(task, &item)), Stored { at_us, expires_ms, body })
+        });
+        self.write_one(Work::Write(Write::Payloads(coded.collect())))
+    }
+
+    fn payloads(
+        &self,
+        wanted: Vec<(TaskId, PayloadItem)>,
+    ) -> impl Future<Output = Answer<Vec<Option<Bytes>>>> + Send + 'static {
         self.read(move |tables, now_ms| {
-            let stored = tables.alive(Table::Payloads, &coding::payload_key(task, &item), now_ms)?;
-            Ok(stored.map(|stored| stored.body))
+            let bytes = |(task, item): &(TaskId, PayloadItem)| {
+                let stored = tables.alive(Table::Payloads, &coding::payload_key(*task, item), now_ms)?;
+                Ok(stored.map(|stored| stored.body))
+            };
+            wanted.iter().map(bytes).collect()
         })
     }
 

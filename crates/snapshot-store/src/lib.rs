@@ -12,11 +12,12 @@ pub mod conformance;
 #[cfg(feature = "embedded")]
 mod embedded;
 mod lifetimes;
+mod listing;
 mod memory;
 mod port;
 
 #[cfg(feature = "embedded")]
 pub use embedded::{Durability, EmbeddedConfig, EmbeddedStore, OpenError};
-pub use lifetimes::{Clock, DAY_MS, KEY_TTL_MS, OVERFLOW_TTL_MS, PAYLOAD_TTL_MS, SNAPSHOT_TTL_MS};
+pub use lifetimes::{Clock, DAY_MS, KEY_TTL_MS, LISTING_TTL_MS, OVERFLOW_TTL_MS, PAYLOAD_TTL_MS, SNAPSHOT_TTL_MS};
 pub use memory::MemoryStore;
 pub use port::*;

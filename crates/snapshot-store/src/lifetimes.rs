@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::{CheckpointName, RowKind};
+use crate::{CheckpointName, RowKind, SnapshotRow};
 
 /// The store's clock: Unix milliseconds. Given from outside; it may step.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -15,6 +15,10 @@ pub const DAY_MS: i64 = 24 * 3_600_000;
 /// A snapshot row goes this long after the terminal event (`archive.snapshot.ttl-hours` 720); while
 /// its task is open it stays.
 pub const SNAPSHOT_TTL_MS: i64 = 30 * DAY_MS;
+
+/// What a closed task is found by goes this long after the terminal event: the archive's history is
+/// longer than the rows. While the task is open it stays.
+pub const LISTING_TTL_MS: i64 = 180 * DAY_MS;
 
 /// A key goes this long after the creation of its first task.
 pub const KEY_TTL_MS: i64 = DAY_MS;
@@ -34,15 +38,23 @@ pub(crate) const NEVER: i64 = i64::MAX;
 /// that writing it again moves nothing.
 pub(crate) fn expires_ms(row: &RowKind, timestamp_us: i64) -> i64 {
     match row {
-        RowKind::Snapshot(snapshot) if snapshot.core.state.is_terminal() => {
-            // A review changes the row's broker time, never the end of the run.
-            let ended = snapshot.row.end_time.unwrap_or(snapshot.row.changed_broker_ms);
-            ended.saturating_add(SNAPSHOT_TTL_MS)
-        }
-        RowKind::Snapshot(_) => NEVER,
+        RowKind::Snapshot(snapshot) => after_the_end(snapshot, SNAPSHOT_TTL_MS),
         RowKind::Key(key) => key.created_at.saturating_add(KEY_TTL_MS),
         RowKind::HistoryOverflow { .. } => (timestamp_us / 1_000).saturating_add(OVERFLOW_TTL_MS),
     }
+}
+
+/// When what the task of a row is found by expires, Unix ms; a function of the row alone as well.
+pub(crate) fn listed_until_ms(snapshot: &SnapshotRow) -> i64 {
+    after_the_end(snapshot, LISTING_TTL_MS)
+}
+
+fn after_the_end(snapshot: &SnapshotRow, ttl_ms: i64) -> i64 {
+    if !snapshot.core.state.is_terminal() {
+        return NEVER;
+    }
+    // A review changes the row's broker time, never the end of the run.
+    snapshot.row.end_time.unwrap_or(snapshot.row.changed_broker_ms).saturating_add(ttl_ms)
 }
 
 /// Which of a partition's checkpoints are to go: all but the two highest and the highest of each

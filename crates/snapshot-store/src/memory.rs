@@ -1,6 +1,7 @@
 //! Volatile adapter: nothing survives the process, and nothing needs to, since rows and
 //! checkpoints are rebuilt from the log. Clones share one content.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::future::{Future, ready};
 use std::hash::Hash;
@@ -9,9 +10,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use task_core::HistoryEntry;
-use task_events::{Offset, PartitionId, Sha256Hash, TaskId};
+use task_events::{Offset, PartitionId, Sha256Hash, TaskId, Text};
 
-use crate::lifetimes::{PAYLOAD_TTL_MS, expires_ms, surplus};
+use crate::lifetimes::{PAYLOAD_TTL_MS, expires_ms, listed_until_ms, surplus};
+use crate::listing::Listing;
 use crate::{CheckpointName, Clock, KeyRow, PayloadItem, RowKind, RowWrite, SnapshotRow, SnapshotStore, StoreError};
 
 /// A row with its timestamp and its end.
@@ -30,6 +32,7 @@ impl<T: Clone> Kept<T> {
 #[derive(Default)]
 struct Content {
     snapshots: HashMap<TaskId, Kept<SnapshotRow>>,
+    listings: HashMap<Listing, HashMap<TaskId, Kept<()>>>,
     keys: HashMap<Sha256Hash, Kept<KeyRow>>,
     overflow: HashMap<TaskId, HashMap<Offset, Kept<HistoryEntry>>>,
     payloads: HashMap<(TaskId, PayloadItem), (i64, Bytes)>,
@@ -64,7 +67,8 @@ impl MemoryStore {
         self.content.lock().snapshots.values().filter_map(|kept| kept.alive(now)).collect()
     }
 
-    /// History entries that rows do not hold, of one task, by offset.
+    /// History entries that rows do not hold, of one task, by offset: at once, as
+    /// [`SnapshotStore::history_overflow`] reads them.
     pub fn overflow(&self, task: TaskId) -> Vec<HistoryEntry> {
         let now = self.now_ms();
         let content = self.content.lock();
@@ -72,6 +76,16 @@ impl MemoryStore {
         let mut entries: Vec<_> = of_task.filter_map(|kept| kept.alive(now)).collect();
         entries.sort_by_key(|entry| entry.offset);
         entries
+    }
+
+    fn listed(&self, listing: &Listing, limit: usize) -> Vec<TaskId> {
+        let now = self.now_ms();
+        let content = self.content.lock();
+        let entries = content.listings.get(listing).into_iter().flatten();
+        let mut ids: Vec<_> = entries.filter(|(_, kept)| kept.alive(now).is_some()).map(|(id, _)| *id).collect();
+        ids.sort_unstable_by_key(|id| Reverse(*id));
+        ids.truncate(limit);
+        ids
     }
 
     /// Applies writes at once, as [`SnapshotStore::write`] does.
@@ -82,6 +96,10 @@ impl MemoryStore {
             let expires_ms = expires_ms(&write.row, at_us);
             match write.row {
                 RowKind::Snapshot(row) => {
+                    for listing in Listing::of(&row) {
+                        let entry = Kept { at_us, expires_ms: listed_until_ms(&row), row: () };
+                        newest(content.listings.entry(listing).or_default(), row.core.id, entry);
+                    }
                     newest(&mut content.snapshots, row.core.id, Kept { at_us, expires_ms, row });
                 }
                 RowKind::Key(row) => newest(&mut content.keys, row.key_hash, Kept { at_us, expires_ms, row }),
@@ -123,22 +141,45 @@ impl SnapshotStore for MemoryStore {
         ready(Ok(self.content.lock().keys.get(&key_hash).and_then(|kept| kept.alive(now))))
     }
 
-    fn put_payload(
+    fn history_overflow(&self, task: TaskId) -> impl Future<Output = Answer<Vec<HistoryEntry>>> + Send + 'static {
+        ready(Ok(self.overflow(task)))
+    }
+
+    fn tasks_by_trace(
         &self,
-        task: TaskId,
-        item: PayloadItem,
-        bytes: Bytes,
+        trace_id: Text,
+        limit: usize,
+    ) -> impl Future<Output = Answer<Vec<TaskId>>> + Send + 'static {
+        ready(Ok(self.listed(&Listing::Trace(trace_id), limit)))
+    }
+
+    fn tasks_by_business_key(
+        &self,
+        creator: Text,
+        business_key: Text,
+        limit: usize,
+    ) -> impl Future<Output = Answer<Vec<TaskId>>> + Send + 'static {
+        ready(Ok(self.listed(&Listing::BusinessKey { creator, key: business_key }, limit)))
+    }
+
+    fn put_payloads(
+        &self,
+        items: Vec<(TaskId, PayloadItem, Bytes)>,
     ) -> impl Future<Output = Answer<()>> + Send + 'static {
         let expires_ms = self.now_ms().saturating_add(PAYLOAD_TTL_MS);
-        self.content.lock().payloads.insert((task, item), (expires_ms, bytes));
+        let entries = items.into_iter().map(|(task, item, bytes)| ((task, item), (expires_ms, bytes)));
+        self.content.lock().payloads.extend(entries);
         ready(Ok(()))
     }
 
-    fn payload(&self, task: TaskId, item: PayloadItem) -> impl Future<Output = Answer<Option<Bytes>>> + Send + 'static {
+    fn payloads(
+        &self,
+        wanted: Vec<(TaskId, PayloadItem)>,
+    ) -> impl Future<Output = Answer<Vec<Option<Bytes>>>> + Send + 'static {
         let now = self.now_ms();
         let content = self.content.lock();
-        let alive = content.payloads.get(&(task, item)).filter(|(expires_ms, _)| now < *expires_ms);
-        ready(Ok(alive.map(|(_, bytes)| bytes.clone())))
+        let alive = |key| content.payloads.get(key).filter(|(expires_ms, _)| now < *expires_ms);
+        ready(Ok(wanted.iter().map(|key| alive(key).map(|(_, bytes)| bytes.clone())).collect()))
     }
 
     fn put_acked(&self, partition: PartitionId, offset: Offset) -> impl Future<Output = Answer<()>> + Send + 'static {

@@ -44,7 +44,8 @@ pub struct RowWrite {
 /// Which table a write goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowKind {
-    /// `task_state_snapshots`, and for a closed task `tasks_by_time` and what else lists it.
+    /// `task_state_snapshots`, and with it, all or nothing and at the same timestamp, what it is
+    /// found by: `tasks_by_trace` if the caller gave a trace, `tasks_by_business_key` if it gave one.
     Snapshot(SnapshotRow),
     /// `idempotency_keys`.
     Key(KeyRow),
@@ -62,7 +63,12 @@ pub enum RowKind {
 pub enum PayloadItem {
     /// Parameters of the task.
     Parameters,
-    /// Output of a step in a run.
+    /// Output of a step, one per task and name: the last one written, of whatever run and attempt.
+    ///
+    /// An event that names another hash than these bytes have is that of a step which ran again:
+    /// its output is gone, and only what the *last* accepted event of the step names must be there.
+    /// Nothing here knows which attempt is live, so a report of a fenced one must not be written, or
+    /// it takes the output of the live one away.
     StepOutput {
         /// Step name.
         step: Text,
@@ -131,20 +137,72 @@ pub trait SnapshotStore: Clone + Send + Sync + 'static {
     /// The row of a key.
     fn key(&self, key_hash: Sha256Hash) -> impl Future<Output = Result<Option<KeyRow>, StoreError>> + Send + 'static;
 
-    /// Stores payload bytes: primary data, before the event that names their hash.
+    /// The history of a task beside its row ([`RowKind::HistoryOverflow`]), ascending by offset, each
+    /// offset once: records after a close, and those its row has no room for. The whole history is
+    /// what the row holds and this, merged by offset: after a replay the row goes on beyond entries
+    /// that are here. Both are owed one by one, so an entry may be there before the row it continues.
+    /// Lives [`OVERFLOW_TTL_MS`](crate::OVERFLOW_TTL_MS) from its record on.
+    fn history_overflow(
+        &self,
+        task: TaskId,
+    ) -> impl Future<Output = Result<Vec<HistoryEntry>, StoreError>> + Send + 'static;
+
+    /// Tasks whose caller gave this trace, the newest first (by id, and so by the time in it), at
+    /// most `limit`. Tasks whose trace is their own are not here.
+    ///
+    /// Listed from the first snapshot row on, while the task is open and for [`LISTING_TTL_MS`] after
+    /// its end: longer than the row itself, which may be gone when it is asked for.
+    ///
+    /// [`LISTING_TTL_MS`]: crate::LISTING_TTL_MS
+    fn tasks_by_trace(
+        &self,
+        trace_id: Text,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<TaskId>, StoreError>> + Send + 'static;
+
+    /// Tasks that this creator gave this business key; all else is as in
+    /// [`tasks_by_trace`](Self::tasks_by_trace).
+    fn tasks_by_business_key(
+        &self,
+        creator: Text,
+        business_key: Text,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<TaskId>, StoreError>> + Send + 'static;
+
+    /// Stores payload bytes: primary data, before the event that names their hash. Each item lives
+    /// [`PAYLOAD_TTL_MS`](crate::PAYLOAD_TTL_MS) from this write on; of one item named twice the later
+    /// bytes stay. `Ok` = all acknowledged; after an error any of them may have been written.
+    fn put_payloads(
+        &self,
+        items: Vec<(TaskId, PayloadItem, Bytes)>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'static;
+
+    /// [`put_payloads`](Self::put_payloads) of one.
     fn put_payload(
         &self,
         task: TaskId,
         item: PayloadItem,
         bytes: Bytes,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'static;
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'static {
+        self.put_payloads(vec![(task, item, bytes)])
+    }
 
-    /// Reads payload bytes; the caller verifies them against the hash in the log.
+    /// Reads payload bytes, in the order given, an item named twice twice; `None` for what is not
+    /// there or has expired. The caller verifies them against the hash in the log.
+    fn payloads(
+        &self,
+        wanted: Vec<(TaskId, PayloadItem)>,
+    ) -> impl Future<Output = Result<Vec<Option<Bytes>>, StoreError>> + Send + 'static;
+
+    /// [`payloads`](Self::payloads) of one.
     fn payload(
         &self,
         task: TaskId,
         item: PayloadItem,
-    ) -> impl Future<Output = Result<Option<Bytes>, StoreError>> + Send + 'static;
+    ) -> impl Future<Output = Result<Option<Bytes>, StoreError>> + Send + 'static {
+        let found = self.payloads(vec![(task, item)]);
+        async move { Ok(found.await?.pop().flatten()) }
+    }
 
     /// Remembers that every row owed below `offset` is acknowledged; never goes back.
     fn put_acked(

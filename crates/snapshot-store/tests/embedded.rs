@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use snapshot_store::conformance::{Durable, Harness, NOW_MS};
 use snapshot_store::{Durability, EmbeddedConfig, EmbeddedStore};
-use task_core::HistoryEntry;
-use task_events::TaskId;
 use tempfile::TempDir;
 
 struct Embedded {
@@ -36,10 +34,6 @@ impl Harness for Embedded {
 
     fn set_clock(&self, unix_ms: i64) {
         self.now_ms.store(unix_ms, Ordering::Relaxed);
-    }
-
-    async fn overflow(&self, task: TaskId) -> Vec<HistoryEntry> {
-        self.store.overflow(task).await.expect("read")
     }
 }
 

@@ -8,9 +8,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use snapshot_store::conformance::{NOW_MS, PARTITION, marked_row, snapshot_write, task};
+use snapshot_store::conformance::listings::{found, named, of_key};
+use snapshot_store::conformance::{NOW_MS, PARTITION, marked_row, new_row, read, snapshot_write, task};
 use snapshot_store::{EmbeddedConfig, EmbeddedStore, PayloadItem, SnapshotStore};
-use task_events::Offset;
+use task_events::{Offset, TaskId};
 
 const TASKS: u16 = 40;
 
@@ -32,15 +33,25 @@ async fn write_for_ever(dir: &Path) {
     let mut out = std::io::stdout();
     let first = store.acked(PARTITION).await.expect("read").0 as u32;
     for round in first + 1.. {
-        let rows = (0..TASKS).map(|n| snapshot_write(round.into(), marked_row(task(PARTITION, n), round))).collect();
+        let mut rows: Vec<_> =
+            (0..TASKS).map(|n| snapshot_write(round.into(), marked_row(task(PARTITION, n), round))).collect();
+        let name = round.to_string();
+        let listed = named(new_row(of_round(round)), Some(&name), "c", Some(&name));
+        rows.push(snapshot_write(round.into(), listed));
         let written = store.write(PARTITION, rows);
         let text = format!("{round} ").repeat(300);
-        let payload = store.put_payload(task(PARTITION, (round % 40) as u16), PayloadItem::Result, text.into());
+        let payload = |item| (task(PARTITION, (round % 40) as u16), item, text.clone().into());
+        let payloads = store.put_payloads([PayloadItem::Result, PayloadItem::ErrorText].map(payload).to_vec());
         written.await.expect("written");
-        payload.await.expect("stored");
+        payloads.await.expect("stored");
         store.put_acked(PARTITION, Offset(round.into())).await.expect("stored");
         writeln!(out, "ack {round}").expect("stdout");
     }
+}
+
+/// A task of one round alone.
+fn of_round(round: u32) -> TaskId {
+    TaskId::from_parts(96_000_000_000 + i64::from(round), PARTITION, 0).expect("an id")
 }
 
 /// Runs the child until it acknowledged this many rounds, kills it, and returns the last one.
@@ -87,8 +98,17 @@ async fn killed_again_and_again_it_keeps_everything_acknowledged() {
         let (mark, rows) = marks.first_key_value().expect("rows");
         assert!(marks.len() == 1 && *rows == usize::from(TASKS), "{marks:?}");
         assert!(*mark == acked || *mark == acked + 1, "{acked} was acknowledged, rows are of {mark}");
-        let text = store.payload(task(PARTITION, (last % 40) as u16), PayloadItem::Result).await.expect("read");
-        assert_eq!(text, Some(format!("{last} ").repeat(300).into()));
+        for round in 1..=acked + 2 {
+            let name = round.to_string();
+            let row = read(&store, of_round(round)).await.map(|row| row.core.id);
+            assert_eq!(row.is_some(), round <= *mark, "round {round} of {mark}");
+            assert_eq!(found(&store, &name, 9).await, Vec::from_iter(row), "a row and its trace, or neither");
+            assert_eq!(of_key(&store, "c", &name, 9).await, Vec::from_iter(row), "a row and its key, or neither");
+        }
+        let items =
+            [PayloadItem::Result, PayloadItem::ErrorText].map(|item| (task(PARTITION, (last % 40) as u16), item));
+        let texts = store.payloads(items.to_vec()).await.expect("read");
+        assert_eq!(texts, [(); 2].map(|()| Some(format!("{last} ").repeat(300).into())));
         store.close();
         before = last;
     }

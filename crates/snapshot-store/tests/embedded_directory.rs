@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use bytes::Bytes;
 use fjall::KeyspaceCreateOptions;
 use snapshot_store::conformance::checkpoints::{offsets, publish};
+use snapshot_store::conformance::listings::{found, named};
 use snapshot_store::conformance::{
     NOW_MS, PARTITION, closed_row, hash, marked_row, new_row, read, snapshot_write, task, write,
 };
 use snapshot_store::{
-    CheckpointName, DAY_MS, Durability, EmbeddedConfig, EmbeddedStore, KeyRow, OpenError, PAYLOAD_TTL_MS, PayloadItem,
-    RowKind, RowWrite, SNAPSHOT_TTL_MS, SnapshotStore, StoreError,
+    CheckpointName, DAY_MS, Durability, EmbeddedConfig, EmbeddedStore, KeyRow, LISTING_TTL_MS, OpenError,
+    PAYLOAD_TTL_MS, PayloadItem, RowKind, RowWrite, SNAPSHOT_TTL_MS, SnapshotStore, StoreError,
 };
 use task_core::{HistoryEntry, PartitionState};
 use task_events::{Offset, PartitionEpoch, RuleVersion, TaskState};
@@ -114,6 +115,21 @@ async fn damage_is_named_by_table_and_key_and_healed_by_the_next_write() {
     let store = open(dir.path());
     let Err(StoreError::Damaged(text)) = store.key(hash(0xab)).await else { panic!("a key of nonsense") };
     assert!(text.starts_with(&format!("idempotency_keys {}: ", "ab".repeat(32))), "{text}");
+    // What a task is found by is healed by the next write of its row.
+    let row = |at| snapshot_write(at, named(new_row(good), Some("t"), "c", None));
+    write(&store, vec![row(6)]).await;
+    store.close();
+    let name = task_events::Sha256Hash::of(b"t").0;
+    let key = [&name[..], &(!good.raw()).to_be_bytes()].concat();
+    raw(dir.path(), "tasks_by_trace", |entries| {
+        assert_eq!(entries.contains_key(&key).map_err(|e| e.to_string()), Ok(true));
+        entries.insert(&key, b"").expect("damaged");
+    });
+    let store = open(dir.path());
+    let expected = StoreError::Damaged(format!("tasks_by_trace task {good}: empty"));
+    assert_eq!(store.tasks_by_trace("t".into(), 1).await, Err(expected));
+    write(&store, vec![row(7)]).await;
+    assert_eq!(found(&store, "t", 1).await, [good]);
 }
 
 #[tokio::test]
@@ -178,10 +194,21 @@ async fn the_sweep_removes_what_has_expired_and_no_more_than_asked() {
     assert_eq!(store.sweep(later, 100).await, Ok(3), "an entry, a payload, and one renewed");
     assert_eq!(store.payload(id(2), PayloadItem::Result).await, Ok(Some("renewed".into())));
     assert_eq!(store.sweep(later + PAYLOAD_TTL_MS, 100).await, Ok(1));
+    // Under both of their names, the ten and the one that came late.
+    let listed = NOW_MS + LISTING_TTL_MS;
+    assert_eq!(store.sweep(listed - 10, 100).await, Ok(2));
+    assert_eq!(store.sweep(listed, 100).await, Ok(20));
     assert_eq!(read(&store, id(10)).await, Some(new_row(id(10))));
     assert_eq!(read(&store, id(11)).await, Some(new_row(id(11))));
     store.close();
-    for (table, left) in [("task_state_snapshots", 2), ("history_overflow", 0), ("task_payloads", 0), ("expiries", 0)] {
+    for (table, left) in [
+        ("task_state_snapshots", 2),
+        ("tasks_by_trace", 2),
+        ("tasks_by_business_key", 2),
+        ("history_overflow", 0),
+        ("task_payloads", 0),
+        ("expiries", 0),
+    ] {
         assert_eq!(count(dir.path(), table), left, "{table}");
     }
 }

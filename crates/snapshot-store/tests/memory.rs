@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use snapshot_store::MemoryStore;
 use snapshot_store::conformance::{Harness, NOW_MS};
-use task_core::HistoryEntry;
-use task_events::TaskId;
 
 struct Memory {
     store: MemoryStore,
@@ -28,10 +26,6 @@ impl Harness for Memory {
 
     fn set_clock(&self, unix_ms: i64) {
         self.now_ms.store(unix_ms, Ordering::Relaxed);
-    }
-
-    async fn overflow(&self, task: TaskId) -> Vec<HistoryEntry> {
-        self.store.overflow(task)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The snapshot track: slow, away, wrong about its own errors, late with old writes, careless with
 //! chunks; but what it acknowledged is what the next reader sees.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::future::Future;
 
@@ -9,7 +10,8 @@ use foldhash::fast::FixedState;
 use futures::channel::oneshot;
 use hashbrown::HashMap;
 use snapshot_store::{CheckpointName, KeyRow, PayloadItem, RowKind, RowWrite, SnapshotRow, SnapshotStore, StoreError};
-use task_events::{Offset, PartitionId, Sha256Hash, TaskId};
+use task_core::{HistoryEntry, Row};
+use task_events::{Offset, PartitionId, Sha256Hash, TaskId, Text};
 
 use crate::faults::Fault;
 use crate::hub::{Hub, Shared};
@@ -23,8 +25,8 @@ pub struct Tables {
     pub snapshots: Map<TaskId, (i64, SnapshotRow)>,
     /// Keys.
     pub keys: Map<Sha256Hash, (i64, KeyRow)>,
-    /// History entries beside the rows.
-    pub overflow: BTreeMap<(TaskId, Offset), ()>,
+    /// History entries beside the rows, and their timestamps.
+    pub overflow: BTreeMap<(TaskId, Offset), (i64, HistoryEntry)>,
     payloads: Map<(TaskId, PayloadItem), Bytes>,
     acked: BTreeMap<PartitionId, Offset>,
     chunks: Map<Sha256Hash, Bytes>,
@@ -40,10 +42,24 @@ impl Tables {
             RowKind::Snapshot(row) => newer(&mut self.snapshots, row.core.id, at, row),
             RowKind::Key(row) => newer(&mut self.keys, row.key_hash, at, row),
             RowKind::HistoryOverflow { task_id, entry } => {
-                self.overflow.insert((*task_id, entry.offset), ());
-                true
+                let key = (*task_id, entry.offset);
+                let newest = self.overflow.get(&key).is_none_or(|(there, _)| *there <= at);
+                if newest {
+                    self.overflow.insert(key, (at, *entry));
+                }
+                newest
             }
         }
+    }
+
+    // Nothing expires here, so what a task is found by is a question to the rows: no entry can be
+    // there without its row, which is what the port promises.
+    fn found(&self, limit: usize, by: impl Fn(&Row) -> bool) -> Vec<TaskId> {
+        let rows = self.snapshots.iter().filter(|(_, (_, row))| by(&row.row));
+        let mut ids: Vec<_> = rows.map(|(id, _)| *id).collect();
+        ids.sort_unstable_by_key(|id| Reverse(*id));
+        ids.truncate(limit);
+        ids
     }
 }
 
@@ -165,19 +181,49 @@ impl SnapshotStore for SimStore {
         self.call(false, move |s| s.tables.keys.get(&key_hash).map(|(_, row)| row.clone()))
     }
 
-    fn put_payload(
-        &self,
-        task: TaskId,
-        item: PayloadItem,
-        bytes: Bytes,
-    ) -> impl Future<Output = Answer<()>> + Send + 'static {
-        self.call(true, move |s| {
-            s.tables.payloads.insert((task, item.clone()), bytes.clone());
+    fn history_overflow(&self, task: TaskId) -> impl Future<Output = Answer<Vec<HistoryEntry>>> + Send + 'static {
+        self.call(false, move |s| {
+            let of_task = s.tables.overflow.range((task, Offset(0))..=(task, Offset(u64::MAX)));
+            of_task.map(|(_, (_, entry))| *entry).collect()
         })
     }
 
-    fn payload(&self, task: TaskId, item: PayloadItem) -> impl Future<Output = Answer<Option<Bytes>>> + Send + 'static {
-        self.call(false, move |s| s.tables.payloads.get(&(task, item.clone())).cloned())
+    fn tasks_by_trace(
+        &self,
+        trace_id: Text,
+        limit: usize,
+    ) -> impl Future<Output = Answer<Vec<TaskId>>> + Send + 'static {
+        self.call(false, move |s| s.tables.found(limit, |row| row.created.trace_given && row.trace_id == trace_id))
+    }
+
+    fn tasks_by_business_key(
+        &self,
+        creator: Text,
+        business_key: Text,
+        limit: usize,
+    ) -> impl Future<Output = Answer<Vec<TaskId>>> + Send + 'static {
+        self.call(false, move |s| {
+            s.tables.found(limit, |row| {
+                row.created.creator == creator && row.created.business_key.as_ref() == Some(&business_key)
+            })
+        })
+    }
+
+    fn put_payloads(
+        &self,
+        items: Vec<(TaskId, PayloadItem, Bytes)>,
+    ) -> impl Future<Output = Answer<()>> + Send + 'static {
+        self.call(true, move |s| {
+            let items = items.iter().map(|(task, item, bytes)| ((*task, item.clone()), bytes.clone()));
+            s.tables.payloads.extend(items);
+        })
+    }
+
+    fn payloads(
+        &self,
+        wanted: Vec<(TaskId, PayloadItem)>,
+    ) -> impl Future<Output = Answer<Vec<Option<Bytes>>>> + Send + 'static {
+        self.call(false, move |s| wanted.iter().map(|key| s.tables.payloads.get(key).cloned()).collect())
     }
 
     fn put_acked(&self, partition: PartitionId, offset: Offset) -> impl Future<Output = Answer<()>> + Send + 'static {

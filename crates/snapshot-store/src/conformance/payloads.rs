@@ -42,14 +42,59 @@ pub async fn a_payload_is_overwritten<H: Harness>() {
     }
 }
 
+/// Items of several tasks at once; of one named twice the later bytes stay.
+pub async fn several_are_one_write<H: Harness>() {
+    let h = H::start().await;
+    let store = h.store();
+    let (a, b) = (task(PARTITION, 1), task(PARTITION, 2));
+    store.put_payload(b, PayloadItem::Result, "of before".into()).await.expect("stored");
+    let several = vec![
+        (a, PayloadItem::Result, "first".into()),
+        (a, PayloadItem::ErrorText, Bytes::new()),
+        (b, PayloadItem::Result, "of b".into()),
+        (a, PayloadItem::Result, "second".into()),
+    ];
+    store.put_payloads(several).await.expect("stored");
+    store.put_payloads(Vec::new()).await.expect("nothing to store");
+    for (id, item, expected) in [
+        (a, PayloadItem::Result, Some(Bytes::from("second"))),
+        (a, PayloadItem::ErrorText, Some(Bytes::new())),
+        (b, PayloadItem::Result, Some("of b".into())),
+        (b, PayloadItem::ErrorText, None),
+    ] {
+        assert_eq!(store.payload(id, item.clone()).await, Ok(expected), "{item:?} of {id}");
+    }
+}
+
+/// Each item has its answer, in the order asked, whatever is missing.
+pub async fn several_are_read_in_the_order_asked<H: Harness>() {
+    let h = H::start().await;
+    let store = h.store();
+    let wanted: Vec<_> = [2, 1].into_iter().flat_map(|n| items().into_iter().map(move |i| (n, i))).collect();
+    let content = |n: u16, item: &PayloadItem| Bytes::from(format!("{n} {item:?}"));
+    let stored = wanted.iter().filter(|(n, item)| *n == 1 || *item != PayloadItem::Result);
+    let writes = stored.map(|(n, item)| (task(PARTITION, *n), item.clone(), content(*n, item)));
+    store.put_payloads(writes.collect()).await.expect("stored");
+    let mut asked: Vec<_> = wanted.iter().rev().chain(&wanted).cloned().collect();
+    asked.push((3, PayloadItem::Parameters));
+    let found = store.payloads(asked.iter().map(|(n, item)| (task(PARTITION, *n), item.clone())).collect()).await;
+    let expected = asked.iter().map(|(n, item)| {
+        let missing = *n == 3 || *n == 2 && *item == PayloadItem::Result;
+        (!missing).then(|| content(*n, item))
+    });
+    assert_eq!(found, Ok(expected.collect()));
+    assert_eq!(store.payloads(Vec::new()).await, Ok(Vec::new()));
+}
+
 /// 60 days by the store's clock; writing it again, as a replay does, starts them anew.
 pub async fn a_payload_goes_sixty_days_after_its_last_write<H: Harness>() {
     let h = H::start().await;
     let store = h.store();
     let put = |n, content: &'static str| store.put_payload(task(PARTITION, n), PayloadItem::Parameters, content.into());
     let get = |n| store.payload(task(PARTITION, n), PayloadItem::Parameters);
-    put(1, "once").await.expect("stored");
-    put(2, "renewed").await.expect("stored");
+    let both = [(1, "once"), (2, "renewed")];
+    let both = both.map(|(n, content)| (task(PARTITION, n), PayloadItem::Parameters, Bytes::from(content)));
+    store.put_payloads(both.to_vec()).await.expect("stored");
     h.set_clock(NOW_MS + 20 * DAY_MS);
     put(2, "renewed").await.expect("stored");
     h.set_clock(NOW_MS + PAYLOAD_TTL_MS - 1);

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use task_core::{HistoryEntry, Reason};
 use task_events::{Offset, TaskState};
 
-use super::{Harness, NOW_MS, PARTITION, closed_row, full_row, marked_row, new_row, read, snapshot_write, task, write};
+use super::{
+    Harness, NOW_MS, PARTITION, closed_row, full_row, marked_row, new_row, overflow, read, snapshot_write, task, write,
+};
 use crate::{DAY_MS, OVERFLOW_TTL_MS, RowKind, RowWrite, SNAPSHOT_TTL_MS, SnapshotStore};
 
 /// Every field of every kind of row is what was written.
@@ -149,10 +151,10 @@ pub async fn history_beside_the_row_is_kept_by_task_and_offset<H: Harness>() {
     write(&store, vec![late.clone(), beside(1, 300, None, at), beside(2, 1, None, at)]).await;
     write(&store, vec![late, beside(1, 8, Some(Reason::StaleEpoch), at)]).await;
     write(&store, vec![beside(1, 300, Some(Reason::StaleEpoch), at - 1)]).await;
-    let found: Vec<_> = h.overflow(task(PARTITION, 1)).await.iter().map(|e| (e.offset.0, e.rejected)).collect();
+    let found: Vec<_> = overflow(&store, 1).await.iter().map(|e| (e.offset.0, e.rejected)).collect();
     assert_eq!(found, [(8, Some(Reason::StaleEpoch)), (9, Some(Reason::UnknownTask)), (300, None)]);
-    assert_eq!(h.overflow(task(PARTITION, 2)).await.len(), 1);
-    assert_eq!(h.overflow(task(PARTITION, 3)).await, []);
+    assert_eq!(overflow(&store, 2).await.len(), 1);
+    assert_eq!(overflow(&store, 3).await, []);
     assert_eq!(read(&store, task(PARTITION, 1)).await, None, "an entry is not a row");
 }
 
@@ -161,7 +163,7 @@ pub async fn history_beside_the_row_outlives_the_row<H: Harness>() {
     let h = H::start().await;
     write(&h.store(), vec![beside(1, 9, None, NOW_MS * 1_000)]).await;
     h.set_clock(NOW_MS + OVERFLOW_TTL_MS - 1);
-    assert_eq!(h.overflow(task(PARTITION, 1)).await.len(), 1);
+    assert_eq!(overflow(&h.store(), 1).await.len(), 1);
     h.set_clock(NOW_MS + OVERFLOW_TTL_MS);
-    assert_eq!(h.overflow(task(PARTITION, 1)).await, []);
+    assert_eq!(overflow(&h.store(), 1).await, []);
 }

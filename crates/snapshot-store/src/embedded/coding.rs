@@ -15,6 +15,7 @@ use task_core::{CoreState, HistoryEntry, Reason, Row};
 use task_events::{Offset, PartitionEpoch, PartitionId, RuleVersion, Sha256Hash, TaskId, TaskState};
 
 use super::tables::Table;
+use crate::listing::Listing;
 use crate::{CheckpointName, KeyRow, PayloadItem, RowKind, SnapshotRow, StoreError};
 
 /// Version of head and bodies.
@@ -150,6 +151,33 @@ pub(super) fn payload_key(task: TaskId, item: &PayloadItem) -> Vec<u8> {
         PayloadItem::ErrorText => key.push(4),
     }
     key
+}
+
+/// Table of a list, and how the keys of its entries start. A name may be of any length, which a key
+/// of the tree may not: its hash stands for it.
+pub(super) fn listing(listing: &Listing) -> (Table, Sha256Hash) {
+    match listing {
+        Listing::Trace(trace_id) => (Table::TasksByTrace, Sha256Hash::of(trace_id.as_bytes())),
+        Listing::BusinessKey { creator, key } => {
+            // With its length in front, so that no other creator and key are the same bytes.
+            let mut name = (creator.len() as u64).to_be_bytes().to_vec();
+            name.extend_from_slice(creator.as_bytes());
+            name.extend_from_slice(key.as_bytes());
+            (Table::TasksByBusinessKey, Sha256Hash::of(&name))
+        }
+    }
+}
+
+/// Key of a task in a list: the inverted id, so that the newest comes first.
+pub(super) fn listing_key(name: Sha256Hash, task: TaskId) -> Vec<u8> {
+    let mut key = name.0.to_vec();
+    key.extend_from_slice(&(!task.raw()).to_be_bytes());
+    key
+}
+
+pub(super) fn listed_task(key: &[u8]) -> Option<TaskId> {
+    let id: &[u8; 8] = key.get(32..)?.try_into().ok()?;
+    TaskId::from_raw(!i64::from_be_bytes(*id))
 }
 
 pub(super) fn partition_key(partition: PartitionId) -> Vec<u8> {

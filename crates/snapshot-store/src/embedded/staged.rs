@@ -48,7 +48,8 @@ impl<'a> Staged<'a> {
     /// has expired and was not swept yet.
     pub fn put_newest(&mut self, table: Table, key: Bytes, value: &Stored) -> Result<(), StoreError> {
         if let Some(there) = self.get(table, &key)? {
-            if there.at_us > value.at_us || there.at_us == value.at_us && there.body == value.body {
+            let same = there.body == value.body && there.expires_ms == value.expires_ms;
+            if there.at_us > value.at_us || there.at_us == value.at_us && same {
                 return Ok(());
             }
             if there.expires_ms != value.expires_ms && there.expires_ms != NEVER {

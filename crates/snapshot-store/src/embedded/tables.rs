@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, LsmError, OwnedWriteBatch};
 
-use super::coding::Stored;
+use super::coding::{self, Stored};
 use super::directory::{self, Lock, OpenError};
 use crate::StoreError;
 
@@ -34,10 +34,14 @@ pub(super) enum Table {
     Checkpoints = 7,
     /// By time, table and key: what the sweep has to look at. No values.
     Expiries = 8,
+    /// By trace and task, the newest first. Values without a body.
+    TasksByTrace = 9,
+    /// By creator, business key and task, the newest first. Values without a body.
+    TasksByBusinessKey = 10,
 }
 
 impl Table {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Snapshots,
         Self::Keys,
         Self::Overflow,
@@ -46,6 +50,8 @@ impl Table {
         Self::Chunks,
         Self::Checkpoints,
         Self::Expiries,
+        Self::TasksByTrace,
+        Self::TasksByBusinessKey,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -58,6 +64,8 @@ impl Table {
             Self::Chunks => "checkpoint_chunks",
             Self::Checkpoints => "partition_checkpoints",
             Self::Expiries => "expiries",
+            Self::TasksByTrace => "tasks_by_trace",
+            Self::TasksByBusinessKey => "tasks_by_business_key",
         }
     }
 
@@ -69,11 +77,17 @@ impl Table {
     // A key as people look for it.
     fn show(self, key: &[u8]) -> String {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let first = key.first_chunk().map(|bytes| u64::from_be_bytes(*bytes));
-        match (self, first) {
-            (Self::Snapshots, Some(task)) => format!("task {task}"),
-            (Self::Overflow | Self::Payloads, Some(task)) => format!("task {task} {}", hex(&key[8..])),
-            _ => hex(key),
+        match self {
+            Self::Snapshots | Self::Overflow | Self::Payloads => match key.split_first_chunk() {
+                Some((task, [])) => format!("task {}", u64::from_be_bytes(*task)),
+                Some((task, rest)) => format!("task {} {}", u64::from_be_bytes(*task), hex(rest)),
+                None => hex(key),
+            },
+            Self::TasksByTrace | Self::TasksByBusinessKey => match coding::listed_task(key) {
+                Some(task) => format!("task {task}"),
+                None => hex(key),
+            },
+            Self::Keys | Self::Acked | Self::Chunks | Self::Checkpoints | Self::Expiries => hex(key),
         }
     }
 
@@ -85,7 +99,13 @@ impl Table {
                 options.with_kv_separation(Some(KvSeparationOptions::default()))
             }
             // Looked for in vain whenever a task or a key is new, which the filters answer.
-            Self::Snapshots | Self::Keys | Self::Overflow | Self::Acked | Self::Expiries => options,
+            Self::Snapshots
+            | Self::Keys
+            | Self::Overflow
+            | Self::Acked
+            | Self::Expiries
+            | Self::TasksByTrace
+            | Self::TasksByBusinessKey => options,
         }
     }
 }
@@ -148,6 +168,28 @@ impl Tables {
             let (key, value) = entry.into_inner().map_err(|e| self.error("cannot read", table, &e))?;
             let stored = Stored::from_bytes(&value.into()).map_err(|why| table.damaged(&key, &why))?;
             found.push((key.into(), stored));
+        }
+        Ok(found)
+    }
+
+    /// The first keys that start with `prefix` and have not expired, in order.
+    pub fn alive_below(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        now_ms: i64,
+        limit: usize,
+    ) -> Result<Vec<Bytes>, StoreError> {
+        let mut found = Vec::new();
+        let mut entries = self.keyspace(table).prefix(prefix);
+        while found.len() < limit
+            && let Some(entry) = entries.next()
+        {
+            let (key, value) = entry.into_inner().map_err(|e| self.error("cannot read", table, &e))?;
+            let stored = Stored::from_bytes(&value.into()).map_err(|why| table.damaged(&key, &why))?;
+            if now_ms < stored.expires_ms {
+                found.push(key.into());
+            }
         }
         Ok(found)
     }

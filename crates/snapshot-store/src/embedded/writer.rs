@@ -23,8 +23,8 @@ pub(super) const CHUNK_GRACE_MS: i64 = crate::DAY_MS;
 pub(super) enum Write {
     /// Rows: each unless a newer one is there.
     Rows(Vec<(Table, Bytes, Stored)>),
-    /// A value, whatever is there.
-    Put(Table, Bytes, Stored),
+    /// Payloads, whatever is there; of one key twice the later.
+    Payloads(Vec<(Bytes, Stored)>),
     /// A chunk, to be looked at after its grace.
     Chunk(Bytes, Stored),
     /// Rows are acknowledged below the offset.
@@ -54,7 +54,10 @@ impl Work {
             Self::Write(Write::Rows(rows)) => {
                 rows.iter().map(|(_, key, value)| EACH + key.len() + value.body.len()).sum()
             }
-            Self::Write(Write::Put(_, key, value) | Write::Chunk(key, value)) => EACH + key.len() + value.body.len(),
+            Self::Write(Write::Payloads(items)) => {
+                items.iter().map(|(key, value)| EACH + key.len() + value.body.len()).sum()
+            }
+            Self::Write(Write::Chunk(key, value)) => EACH + key.len() + value.body.len(),
             Self::Upkeep(Upkeep::Publish(_, manifest, _)) => EACH + manifest.len(),
             Self::Write(Write::Acked(..)) | Self::Upkeep(Upkeep::Forget(..) | Upkeep::Sweep { .. }) => EACH,
         }
@@ -181,7 +184,11 @@ fn stage(staged: &mut Staged<'_>, write: Write) -> Result<(), StoreError> {
                 staged.put_newest(table, key, &value)?;
             }
         }
-        Write::Put(table, key, value) => staged.put(table, key, &value),
+        Write::Payloads(items) => {
+            for (key, value) in items {
+                staged.put(Table::Payloads, key, &value);
+            }
+        }
         Write::Chunk(key, value) => {
             staged.look_at((value.at_us / 1_000).saturating_add(CHUNK_GRACE_MS), Table::Chunks, &key);
             staged.put(Table::Chunks, key, &value);
