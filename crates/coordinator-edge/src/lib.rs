@@ -1,2 +1,51 @@
 //! The coordinator's edge: what comes in by HTTP is parsed and checked here, asked of the owner
 //! through the command surface, and answered; nothing is decided here (design.md §2, §8).
+//!
+//! [`serve`] accepts connections; [`router`] is what answers them: `upstream` (those who create and
+//! read tasks), `worker` (those who run them), `probes` (health and metrics), `internal` (other
+//! instances). Whatever is refused leaves as RFC 9457 problem+json, by one table in `problems`.
+
+mod body;
+mod edge;
+mod json;
+mod problems;
+mod reply;
+mod server;
+mod upstream;
+mod worker;
+
+use axum::Router;
+use coordinator::surface::Peers;
+use event_log::EventLog;
+use rest_contract::{Code, Problem};
+use service_kit::Clock;
+use snapshot_store::SnapshotStore;
+
+pub use edge::{Edge, EdgeConfig, EdgeParts};
+pub use server::serve;
+
+use problems::Failure;
+
+/// Every endpoint, for one edge.
+pub fn router<L, S, C, P>(edge: Edge<L, S, C, P>) -> Router
+where
+    L: EventLog,
+    S: SnapshotStore,
+    C: Clock,
+    P: Peers,
+{
+    Router::new()
+        .merge(upstream::router())
+        .merge(worker::router())
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(edge)
+}
+
+async fn no_such_path(uri: axum::http::Uri) -> Failure {
+    Failure(Problem::new(Code::NoSuchPath, format!("there is nothing at {}", uri.path())))
+}
+
+async fn method_not_allowed(method: axum::http::Method, uri: axum::http::Uri) -> Failure {
+    Failure(Problem::new(Code::MethodNotAllowed, format!("{} does not take {method}", uri.path())))
+}

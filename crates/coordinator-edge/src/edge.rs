@@ -1,0 +1,94 @@
+//! What the edge works with. Every handler gets an [`Edge`]; what differs between deployments is in
+//! its parts.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use coordinator::surface::{NoPeers, Surface};
+use parking_lot::Mutex;
+use service_kit::{Clock, Entropy, Metrics};
+use task_events::Text;
+
+/// Limits of the server. Durations in ms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EdgeConfig {
+    /// A request's headers arrive within this, counted from the end of the request before: also how
+    /// long an idle connection is kept. Clients that keep connections must let go of them earlier.
+    pub header_ms: u64,
+    /// A request's body arrives within this.
+    pub body_ms: u64,
+    /// Connections at a time; one more is told `overloaded` and closed.
+    pub max_connections: usize,
+    /// After a shutdown request connections are closed at the latest after this.
+    pub drain_ms: u64,
+    /// Addresses other than loopback may be served (there is no authentication yet).
+    pub insecure: bool,
+    /// Lease told to workers that register; as the owners'.
+    pub lease_ms: u64,
+    /// Heartbeat interval told to workers that register; as the owners'.
+    pub heartbeat_ms: u64,
+}
+
+impl Default for EdgeConfig {
+    fn default() -> Self {
+        let owner = coordinator::owner::OwnerConfig::default();
+        Self {
+            header_ms: 5_000,
+            body_ms: 10_000,
+            max_connections: 10_000,
+            drain_ms: 10_000,
+            insecure: false,
+            lease_ms: owner.lease_ms,
+            heartbeat_ms: owner.heartbeat_ms,
+        }
+    }
+}
+
+/// Parts of an [`Edge`].
+pub struct EdgeParts<L, S, C, P = NoPeers> {
+    /// The way to the owners.
+    pub surface: Surface<C, P>,
+    /// The log, read at known offsets only.
+    pub log: L,
+    /// Rows and payloads.
+    pub store: S,
+    /// Clock.
+    pub clock: C,
+    /// Where trace ids come from.
+    pub entropy: Mutex<Box<dyn Entropy>>,
+    /// Counters and alarms.
+    pub metrics: Metrics,
+    /// Name of this instance.
+    pub instance: Text,
+    /// Limits.
+    pub config: EdgeConfig,
+}
+
+/// The edge of one instance. Clones share its parts.
+pub struct Edge<L, S, C, P = NoPeers>(Arc<EdgeParts<L, S, C, P>>);
+
+impl<L, S, C, P> Clone for Edge<L, S, C, P> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<L, S, C, P> Deref for Edge<L, S, C, P> {
+    type Target = EdgeParts<L, S, C, P>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<L, S, C: Clock, P> Edge<L, S, C, P> {
+    /// An edge of these parts.
+    pub fn new(parts: EdgeParts<L, S, C, P>) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    /// A number nobody can guess.
+    pub(crate) fn random(&self) -> u64 {
+        self.entropy.lock().next_u64()
+    }
+}
