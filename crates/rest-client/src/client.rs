@@ -1,0 +1,157 @@
+//! One method per endpoint.
+
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderValue};
+use rest_contract::{
+    BatchCreated, CancelAccepted, CancelRequest, CreateBatch, CreateRequest, Created, EventsView, FoundView,
+    ReplayRequest, Replayed, ResultView, TaskView, WhyView,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use task_events::TaskId;
+
+use crate::ClientError;
+use crate::transport::{Call, Timeouts, Transport};
+
+/// Header of the key that makes a create safe to repeat.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Where a task is found by its id.
+const TASK: &str = "/api/v1/task";
+
+/// A client of one server. Clones share its connections.
+#[derive(Clone, Debug)]
+pub struct Client {
+    transport: Transport,
+}
+
+/// What `/healthz` says: the body is for people, so it is kept as it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Health {
+    /// HTTP status: 200 when the process is well.
+    pub status: u16,
+    /// Its words.
+    pub body: Value,
+}
+
+type Answer<T> = Result<T, ClientError>;
+
+impl Client {
+    /// A client of the server at `url` (`http://HOST:PORT`, or `HOST:PORT`). Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ClientError::Unsendable`] names what is wrong with the URL.
+    pub fn new(url: &str) -> Answer<Self> {
+        Self::with_timeouts(url, Timeouts::default())
+    }
+
+    /// The same with other timeouts.
+    ///
+    /// # Errors
+    /// As [`Client::new`].
+    pub fn with_timeouts(url: &str, timeouts: Timeouts) -> Answer<Self> {
+        Ok(Self { transport: Transport::new(url, timeouts)? })
+    }
+
+    /// The server.
+    pub fn url(&self) -> &str {
+        self.transport.url()
+    }
+
+    /// Creates a task. With a key, sending the same again yields the first task, `duplicate` set.
+    pub async fn create(&self, request: &CreateRequest, key: Option<&str>) -> Answer<Created> {
+        self.post("/api/v1/task/create", &[], request, key, &[200, 201]).await
+    }
+
+    /// Creates up to 1,000 tasks; the answer says item by item what became of each. Item `i` has the
+    /// key `key#i` unless it brings its own.
+    pub async fn create_batch(&self, batch: &CreateBatch, key: Option<&str>) -> Answer<BatchCreated> {
+        self.post("/api/v1/task/create-batch", &[], batch, key, &[200, 201, 207]).await
+    }
+
+    /// The task as it is; with `wait`, once it is terminal or as it is after that time (60 s at most).
+    pub async fn get(&self, task: TaskId, wait: Option<Duration>) -> Answer<TaskView> {
+        let mut call = Call::get(TASK, &[&task.to_string()]);
+        if let Some(wait) = wait {
+            call.query.push(("wait", format!("{}ms", wait.as_millis())));
+            call.wait = wait;
+        }
+        let reply = self.transport.send(call).await?;
+        self.transport.read(&reply, &[200])
+    }
+
+    /// Every record of the task, with the verdict on each.
+    pub async fn events(&self, task: TaskId) -> Answer<EventsView> {
+        self.about(task, "events").await
+    }
+
+    /// The one fact that keeps the task where it is.
+    pub async fn why(&self, task: TaskId) -> Answer<WhyView> {
+        self.about(task, "why").await
+    }
+
+    /// The result of its last run.
+    pub async fn result(&self, task: TaskId) -> Answer<ResultView> {
+        self.about(task, "result").await
+    }
+
+    /// Asks for a task to be cancelled.
+    pub async fn cancel(&self, task: TaskId, request: &CancelRequest) -> Answer<CancelAccepted> {
+        self.post(TASK, &[&task.to_string(), "cancel"], request, None, &[200, 202]).await
+    }
+
+    /// Opens a closed task again.
+    pub async fn replay(&self, task: TaskId, request: &ReplayRequest) -> Answer<Replayed> {
+        self.post(TASK, &[&task.to_string(), "replay"], request, None, &[200, 202]).await
+    }
+
+    /// Tasks of a trace.
+    pub async fn trace(&self, trace_id: &str) -> Answer<FoundView> {
+        let reply = self.transport.send(Call::get("/api/v1/trace", &[trace_id])).await?;
+        self.transport.read(&reply, &[200, 207])
+    }
+
+    /// Tasks by the key their creator calls them by; the creator is `default` without one.
+    pub async fn business(&self, key: &str, creator: Option<&str>) -> Answer<FoundView> {
+        let mut call = Call::get("/api/v1/business", &[key]);
+        call.query.extend(creator.map(|creator| ("creator", creator.to_owned())));
+        let reply = self.transport.send(call).await?;
+        self.transport.read(&reply, &[200, 207])
+    }
+
+    /// What the server says of its health; an answer of any status is one.
+    pub async fn health(&self) -> Answer<Health> {
+        let reply = self.transport.send(Call::get("/healthz", &[])).await?;
+        let body = self.transport.read(&reply, &[reply.status])?;
+        Ok(Health { status: reply.status, body })
+    }
+
+    async fn about<T: DeserializeOwned>(&self, task: TaskId, what: &str) -> Answer<T> {
+        let reply = self.transport.send(Call::get(TASK, &[&task.to_string(), what])).await?;
+        self.transport.read(&reply, &[200])
+    }
+
+    async fn post<T: DeserializeOwned>(
+        &self,
+        path: &'static str,
+        parts: &[&str],
+        body: &impl Serialize,
+        key: Option<&str>,
+        good: &[u16],
+    ) -> Answer<T> {
+        let unsendable = |what, value: &str, why: String| ClientError::Unsendable { what, value: value.into(), why };
+        let body = serde_json::to_vec(body).map_err(|e| unsendable("the body", "", e.to_string()))?;
+        let mut headers = HeaderMap::new();
+        if let Some(key) = key {
+            let why = "an idempotency key is visible ASCII, 1 to 256 characters";
+            let visible = !key.is_empty() && key.len() <= rest_contract::MAX_NAME_BYTES;
+            let value = HeaderValue::from_str(key).ok().filter(|_| visible && key.is_ascii());
+            let value = value.ok_or_else(|| unsendable("the idempotency key", key, why.to_owned()))?;
+            headers.insert(IDEMPOTENCY_KEY, value);
+        }
+        let reply = self.transport.send(Call { headers, ..Call::post(path, parts, body) }).await?;
+        self.transport.read(&reply, good)
+    }
+}

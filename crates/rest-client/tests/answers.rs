@@ -1,0 +1,178 @@
+//! The client against sockets that say what the test wants: what was sent, what is made of each
+//! answer, and what may be repeated after each failure.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rest_client::contract::{CancelRequest, Code, CreateRequest, Retry};
+use rest_client::{Client, ClientError, Timeouts};
+use task_events::TaskId;
+
+const CREATED: &str = r#"{"task_id":"4194304","create_timestamp":7,"duplicate":false,"more":"from a newer server"}"#;
+
+/// Answers one connection per text; `None` closes it once the request is there.
+fn server(answers: Vec<Option<(u16, String)>>) -> (String, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let seen = std::thread::spawn(move || answers.into_iter().map(|answer| one(&listener, answer)).collect());
+    (url, seen)
+}
+
+fn one(listener: &TcpListener, answer: Option<(u16, String)>) -> String {
+    let (mut socket, _) = listener.accept().expect("a connection");
+    let mut reader = BufReader::new(socket.try_clone().expect("a socket"));
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a line");
+        if let Some(n) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = n.trim().parse().expect("a number");
+        }
+        head += &line;
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("a body");
+    if let Some((status, text)) = answer {
+        let length = text.len();
+        let head = format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        socket.write_all((head + &text).as_bytes()).expect("written");
+    }
+    head + &String::from_utf8_lossy(&body)
+}
+
+fn request() -> CreateRequest {
+    CreateRequest { task_type: "t".into(), ..Default::default() }
+}
+
+fn problem(code: Code) -> Option<(u16, String)> {
+    let problem = rest_client::contract::Problem::new(code, "because").fact("retry_after_ms", 1);
+    Some((code.status(), serde_json::to_string(&problem).expect("JSON")))
+}
+
+fn task() -> TaskId {
+    TaskId::from_raw(4_194_304).expect("an id")
+}
+
+#[tokio::test]
+async fn a_create_carries_its_key_and_is_read_whatever_a_newer_server_adds() {
+    let (url, seen) = server(vec![Some((201, CREATED.into()))]);
+    let created = Client::new(&url).expect("a URL").create(&request(), Some("k-1")).await.expect("created");
+    assert_eq!((created.task_id, created.duplicate), (task(), false));
+    let sent = seen.join().expect("a request").remove(0);
+    assert!(sent.starts_with("POST /api/v1/task/create HTTP/1.1\r\n"), "{sent}");
+    assert!(sent.contains("idempotency-key: k-1\r\n") && sent.ends_with(r#"{"task_type":"t"}"#), "{sent}");
+}
+
+#[tokio::test]
+async fn a_problem_is_a_value_and_says_whether_to_repeat() {
+    for (code, retry) in
+        [(Code::TaskUnknown, Retry::Never), (Code::StoreBehind, Retry::Later), (Code::OutcomeUnknown, Retry::AskFirst)]
+    {
+        let (url, seen) = server(vec![problem(code)]);
+        let error = Client::new(&url).expect("a URL").get(task(), None).await.expect_err("a problem");
+        assert_eq!((error.problem().map(|p| p.code), error.retry()), (Some(code), retry));
+        seen.join().expect("a request");
+    }
+}
+
+#[tokio::test]
+async fn only_what_writes_and_may_have_arrived_is_unknown() {
+    let (url, seen) = server(vec![None, None]);
+    let client = Client::new(&url).expect("a URL");
+    let written = client.cancel(task(), &CancelRequest::default()).await.expect_err("no answer");
+    assert!(matches!(written, ClientError::UnknownOutcome { .. }) && written.retry() == Retry::AskFirst, "{written}");
+    let read = client.why(task()).await.expect_err("no answer");
+    assert!(matches!(read, ClientError::Unreachable { .. }), "{read}");
+    seen.join().expect("two requests");
+    // Nobody listens any more: nothing was sent, whatever it was.
+    let written = client.create(&request(), None).await.expect_err("nobody there");
+    assert!(matches!(written, ClientError::Unreachable { .. }) && written.retry() == Retry::Later, "{written}");
+    assert!(written.to_string().contains("refused"), "{written}");
+}
+
+#[tokio::test]
+async fn a_silent_server_is_waited_for_no_longer_than_asked() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = silent.local_addr().expect("an address").to_string();
+    let timeouts = Timeouts { connect: Duration::from_millis(100), answer: Duration::from_millis(100) };
+    let client = Client::with_timeouts(&url, timeouts).expect("a URL");
+    let error = client.create(&request(), None).await.expect_err("silence");
+    assert!(matches!(&error, ClientError::UnknownOutcome { why, .. } if why == "no answer in time"), "{error}");
+}
+
+#[tokio::test]
+async fn a_create_is_repeated_with_its_key_until_it_is_known() {
+    let answers =
+        vec![problem(Code::OwnerUnavailable), None, problem(Code::OutcomeUnknown), Some((200, CREATED.into()))];
+    let (url, seen) = server(answers);
+    let client = Client::new(&url).expect("a URL");
+    let mut pauses = Vec::new();
+    let created = client
+        .create_persistently(&request(), "k", |about: Duration, _: &ClientError| {
+            pauses.push(about.as_millis());
+            std::future::ready(true)
+        })
+        .await
+        .expect("created");
+    assert_eq!(created.task_id, task());
+    let sent = seen.join().expect("requests");
+    assert_eq!(sent.len(), 4);
+    assert!(sent.iter().all(|s| s.contains("idempotency-key: k\r\n")));
+    assert_eq!(pauses, [1, 100, 1], "what the server asks for, else its own");
+}
+
+#[tokio::test]
+async fn a_refusal_is_not_repeated_and_nobody_is_asked_for_ever() {
+    let (url, seen) = server(vec![problem(Code::IdempotencyConflict), problem(Code::Draining)]);
+    let client = Client::new(&url).expect("a URL");
+    let never = |_: Duration, _: &ClientError| std::future::ready(false);
+    let refused = client.create_persistently(&request(), "k", never).await.expect_err("refused");
+    assert_eq!(refused.problem().map(|p| p.code), Some(Code::IdempotencyConflict));
+    let enough = client.create_persistently(&request(), "k", never).await.expect_err("enough");
+    assert_eq!(enough.problem().map(|p| p.code), Some(Code::Draining));
+    seen.join().expect("two requests");
+}
+
+#[tokio::test]
+async fn what_is_no_answer_of_ours_is_shown() {
+    let (url, seen) = server(vec![Some((502, "<html>Bad Gateway</html>".into())), Some((200, "[]".into()))]);
+    let client = Client::new(&url).expect("a URL");
+    let error = client.create(&request(), None).await.expect_err("HTML");
+    assert!(error.to_string().contains("502") && error.to_string().contains("<html>"), "{error}");
+    assert_eq!(error.retry(), Retry::AskFirst);
+    let error = client.events(task()).await.expect_err("another shape");
+    assert!(error.to_string().contains("GET /api/v1/task/4194304/events"), "{error}");
+    assert_eq!(error.retry(), Retry::Later);
+    seen.join().expect("two requests");
+}
+
+#[tokio::test]
+async fn paths_and_queries_are_escaped() {
+    let found = r#"{"tasks":[],"truncated":false,"unanswered":[]}"#;
+    let (url, seen) = server(vec![Some((200, found.into())), Some((207, found.into()))]);
+    let client = Client::new(&url).expect("a URL");
+    client.business("订单/1 ?&#", Some("a&b")).await.expect("found");
+    client.trace("0af7651916cd43dd8448eb211c80319c").await.expect("found");
+    let sent = seen.join().expect("two requests");
+    let path = "GET /api/v1/business/%E8%AE%A2%E5%8D%95%2F1%20%3F&%23?creator=a%26b ";
+    assert!(sent[0].starts_with(path), "{}", sent[0]);
+    assert!(sent[1].starts_with("GET /api/v1/trace/0af7651916cd43dd8448eb211c80319c "), "{}", sent[1]);
+}
+
+#[tokio::test]
+async fn what_http_cannot_carry_is_refused_before_anything_is_sent() {
+    for (url, why) in [("https://127.0.0.1:1", "only http://"), ("http://", "host"), ("http://[", "the URL")] {
+        let error = Client::new(url).expect_err(url);
+        assert!(error.to_string().contains(why) && error.retry() == Retry::Never, "{error}");
+    }
+    let client = Client::new("127.0.0.1:1").expect("a URL without its scheme");
+    for key in ["", "ключ", "a\nb"] {
+        let error = client.create(&request(), Some(key)).await.expect_err("no header value");
+        assert!(matches!(error, ClientError::Unsendable { .. }), "{error}");
+    }
+}
