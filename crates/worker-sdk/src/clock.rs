@@ -17,6 +17,11 @@ pub trait WorkerClock: Clone + Send + Sync + 'static {
     /// Reads both.
     fn now(&self) -> Now;
 
+    /// The boot clock in µs, for measuring round trips only.
+    fn boot_us(&self) -> u64 {
+        self.now().boot_ms.saturating_mul(1000)
+    }
+
     /// Ready once the boot clock has reached `boot_ms`.
     fn sleep_until(&self, boot_ms: u64) -> impl Future<Output = ()> + Send + 'static;
 }
@@ -27,8 +32,11 @@ pub struct SystemClock;
 
 impl WorkerClock for SystemClock {
     fn now(&self) -> Now {
-        let boot_ms = u64::try_from(read(ClockId::Boottime)).unwrap_or(0);
-        Now { boot_ms, wall_ms: read(ClockId::Realtime) }
+        Now { boot_ms: self.boot_us() / 1000, wall_ms: read_us(ClockId::Realtime).div_euclid(1000) }
+    }
+
+    fn boot_us(&self) -> u64 {
+        u64::try_from(read_us(ClockId::Boottime)).unwrap_or(0)
     }
 
     fn sleep_until(&self, boot_ms: u64) -> impl Future<Output = ()> + Send + 'static {
@@ -48,7 +56,7 @@ async fn wait_until(clock: SystemClock, boot_ms: u64) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place of the SDK that reads the machine's clocks")]
-fn read(id: ClockId) -> i64 {
+fn read_us(id: ClockId) -> i64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(id);
-    tv_sec.saturating_mul(1000).saturating_add(tv_nsec / 1_000_000)
+    tv_sec.saturating_mul(1_000_000).saturating_add(tv_nsec / 1000)
 }

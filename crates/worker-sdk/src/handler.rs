@@ -85,6 +85,11 @@ impl Handlers {
         self
     }
 
+    /// Task types that have a handler.
+    pub fn task_types(&self) -> impl Iterator<Item = &Text> {
+        self.by_type.keys()
+    }
+
     pub(crate) fn get(&self, task_type: &str) -> Option<Handler> {
         self.by_type.get(task_type).cloned()
     }

@@ -20,10 +20,13 @@
 //!
 //! let handlers = Handlers::new().on("invoice.settle", settle);
 //! ```
+//!
+//! [`Worker::connect`] runs them against a coordinator.
 
 mod clock;
 mod context;
 mod handler;
+pub mod http;
 pub mod machine;
 mod memory;
 mod outbox;
@@ -34,6 +37,7 @@ mod runner;
 pub use clock::{SystemClock, WorkerClock};
 pub use context::{Context, Step};
 pub use handler::{HandlerError, Handlers};
+pub use http::HttpCoordinator;
 pub use outbox::{FileOutbox, NoOutbox, Outbox};
 pub use port::{CoordinatorPort, NoAnswer, PayloadKey, PayloadPort, PayloadUnavailable};
 pub use runner::Worker;

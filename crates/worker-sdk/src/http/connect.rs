@@ -1,0 +1,329 @@
+//! The front door: a worker from a URL and its handlers.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::{Either, select};
+use rest_contract::{MAX_NAME_BYTES, MAX_SLOTS, MAX_WAIT_MS, Problem, Register, Registered};
+use task_events::{Incarnation, Text};
+
+use super::{HttpCoordinator, InvalidUrl};
+use crate::machine::{Config, InvalidConfig};
+use crate::{Context, FileOutbox, HandlerError, Handlers, NoOutbox, SystemClock, Worker, WorkerClock};
+
+/// First pause before registering is tried again, doubled up to the longest, ms.
+const REGISTER_MIN_MS: u64 = 200;
+const REGISTER_MAX_MS: u64 = 5_000;
+/// Time between two pings, ms.
+const PING_EVERY_MS: u64 = 5_000;
+/// Of a lease, which runs from the sending of the poll, at most this part may pass in its wait.
+const WAIT_PART_OF_LEASE: u64 = 4;
+
+impl Worker<HttpCoordinator, SystemClock> {
+    /// A worker of the coordinator at `url` (`http://host:port`).
+    ///
+    /// ```no_run
+    /// use bytes::Bytes;
+    /// use worker_sdk::{Context, HandlerError, Worker};
+    ///
+    /// async fn greet(ctx: Context) -> Result<Bytes, HandlerError> {
+    ///     let text = ctx.step("greet").idempotent(true).run(|| async { Ok("\"hello\"".into()) }).await?;
+    ///     Ok(text)
+    /// }
+    ///
+    /// # async fn start() -> Result<(), Box<dyn std::error::Error>> {
+    /// let worker = Worker::connect("http://127.0.0.1:8080")
+    ///     .worker_id("greeter-1")
+    ///     .handler("greet", greet)
+    ///     .slots(8)
+    ///     .outbox("/var/lib/greeter-1")
+    ///     .build()?;
+    /// worker.run(async { tokio::signal::ctrl_c().await.unwrap_or(()) }).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn connect(url: impl Into<String>) -> Connect {
+        Connect {
+            urls: vec![url.into()],
+            worker_id: Text::default(),
+            queues: Vec::new(),
+            slots: 16,
+            handler_version: Text::const_new("1"),
+            outbox: None,
+            drain_within: Duration::from_secs(30),
+            poll_wait: Duration::from_secs(5),
+            handlers: Handlers::new(),
+        }
+    }
+}
+
+/// Settings of a worker; [`Connect::build`] checks them.
+#[must_use = "nothing is connected before `build` and `run`"]
+pub struct Connect {
+    urls: Vec<String>,
+    worker_id: Text,
+    queues: Vec<Text>,
+    slots: u32,
+    handler_version: Text,
+    outbox: Option<PathBuf>,
+    drain_within: Duration,
+    poll_wait: Duration,
+    handlers: Handlers,
+}
+
+/// Settings that cannot work; each names the setting.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// `connect` or `also_at`.
+    #[error(transparent)]
+    Url(#[from] InvalidUrl),
+    /// A setting is missing or beyond its limit.
+    #[error("{setting} {why}")]
+    Setting {
+        /// Which one.
+        setting: &'static str,
+        /// What is wrong with it: value and limit.
+        why: String,
+    },
+    /// Settings that contradict each other.
+    #[error(transparent)]
+    Config(#[from] InvalidConfig),
+    /// The outbox cannot be used, or another process holds it.
+    #[error("outbox {}: {why}", path.display())]
+    Outbox {
+        /// Its directory.
+        path: PathBuf,
+        /// Why.
+        why: std::io::Error,
+    },
+}
+
+/// Why a worker ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The coordinator does not take this worker as it is.
+    #[error("the coordinator refused this worker: {0}")]
+    Refused(Box<Problem>),
+    /// What the coordinator expects contradicts a setting.
+    #[error(transparent)]
+    Config(#[from] InvalidConfig),
+}
+
+impl Connect {
+    /// Another instance, asked when the one in use does not answer.
+    pub fn also_at(mut self, url: impl Into<String>) -> Self {
+        self.urls.push(url.into());
+        self
+    }
+
+    /// Name of the worker: the same after each restart, and no other process's. Required.
+    pub fn worker_id(mut self, id: impl Into<Text>) -> Self {
+        self.worker_id = id.into();
+        self
+    }
+
+    /// Queues to serve; without them those named like the task types of the handlers.
+    pub fn queues<T: Into<Text>>(mut self, queues: impl IntoIterator<Item = T>) -> Self {
+        self.queues = queues.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Attempts at a time; 16 without it.
+    pub fn slots(mut self, slots: u32) -> Self {
+        self.slots = slots;
+        self
+    }
+
+    /// Version of the handlers, recorded with each attempt; `1` without it.
+    pub fn handler_version(mut self, version: impl Into<Text>) -> Self {
+        self.handler_version = version.into();
+        self
+    }
+
+    /// Directory in which reports survive a crash (synced before they are sent). Without it a crash
+    /// costs what was done and not yet answered: the lease runs out and the step runs again.
+    pub fn outbox(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.outbox = Some(directory.into());
+        self
+    }
+
+    /// How long running handlers may go on once `run` was told to stop; 30 s without it.
+    pub fn drain_within(mut self, within: Duration) -> Self {
+        self.drain_within = within;
+        self
+    }
+
+    /// Longest wait of a poll, 5 s without it; cut to what the coordinator allows and to a quarter of
+    /// its lease.
+    pub fn poll_wait(mut self, wait: Duration) -> Self {
+        self.poll_wait = wait;
+        self
+    }
+
+    /// Runs tasks of this type with `handler`.
+    pub fn handler<F, R>(mut self, task_type: impl Into<Text>, handler: F) -> Self
+    where
+        F: Fn(Context) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Bytes, HandlerError>> + Send + 'static,
+    {
+        self.handlers = self.handlers.on(task_type, handler);
+        self
+    }
+
+    /// All handlers at once, instead of those named so far.
+    pub fn handlers(mut self, handlers: Handlers) -> Self {
+        self.handlers = handlers;
+        self
+    }
+
+    /// Checks the settings. Blocks while it opens the outbox; connects to nothing.
+    ///
+    /// # Errors
+    /// Names the setting, its value and the limit.
+    pub fn build(mut self) -> Result<HttpWorker, ConnectError> {
+        if self.queues.is_empty() {
+            self.queues = self.handlers.task_types().cloned().collect();
+        }
+        self.check()?;
+        let clock = SystemClock;
+        let coordinator = HttpCoordinator::new(&self.urls, clock)?;
+        let incarnation = Incarnation::new(clock.now().wall_ms, random());
+        let config = Config {
+            slots: self.slots,
+            handler_version: self.handler_version.clone(),
+            poll_wait_ms: (self.poll_wait.as_millis() as u64).min(MAX_WAIT_MS),
+            max_undelivered: self.slots.max(10_000),
+            ..Config::new(self.worker_id.clone(), incarnation, self.queues.clone())
+        };
+        config.check()?;
+        let outbox = match &self.outbox {
+            None => None,
+            Some(path) => Some(open(path).map_err(|why| ConnectError::Outbox { path: path.clone(), why })?),
+        };
+        Ok(HttpWorker { coordinator, config, handlers: self.handlers, outbox, drain_within: self.drain_within })
+    }
+
+    fn check(&self) -> Result<(), ConnectError> {
+        name("worker_id", &self.worker_id)?;
+        name("handler_version", &self.handler_version)?;
+        self.queues.iter().try_for_each(|queue| name("queues", queue))?;
+        if self.queues.is_empty() {
+            return Err(setting("queues", "are empty, and there is no handler to name one"));
+        }
+        if self.handlers.task_types().next().is_none() {
+            return Err(setting("handlers", "are empty: a worker needs at least one"));
+        }
+        self.handlers.task_types().try_for_each(|task_type| name("handlers", task_type))?;
+        if !(1..=MAX_SLOTS).contains(&self.slots) {
+            return Err(setting("slots", format!("must be in 1..={MAX_SLOTS}, is {}", self.slots)));
+        }
+        Ok(())
+    }
+}
+
+fn setting(setting: &'static str, why: impl Into<String>) -> ConnectError {
+    ConnectError::Setting { setting, why: why.into() }
+}
+
+fn name(of: &'static str, text: &str) -> Result<(), ConnectError> {
+    if (1..=MAX_NAME_BYTES).contains(&text.len()) {
+        return Ok(());
+    }
+    Err(setting(of, format!("{text:?} has {} bytes, must have 1..={MAX_NAME_BYTES}", text.len())))
+}
+
+type OpenOutbox = (FileOutbox, Vec<crate::machine::OutboxEntry>);
+
+fn open(directory: &std::path::Path) -> std::io::Result<OpenOutbox> {
+    std::fs::create_dir_all(directory)?;
+    FileOutbox::open(&directory.join("outbox"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place of the SDK that needs a random number: its incarnation")]
+fn random() -> u32 {
+    let mut bytes = [0; 4];
+    while rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) != Ok(bytes.len()) {}
+    u32::from_le_bytes(bytes)
+}
+
+/// A worker that is ready to run.
+pub struct HttpWorker {
+    coordinator: HttpCoordinator,
+    config: Config,
+    handlers: Handlers,
+    outbox: Option<OpenOutbox>,
+    drain_within: Duration,
+}
+
+impl HttpWorker {
+    /// The transport, for reading the round-trip time while it runs.
+    pub fn coordinator(&self) -> HttpCoordinator {
+        self.coordinator.clone()
+    }
+
+    /// This process of the worker.
+    pub fn incarnation(&self) -> Incarnation {
+        self.config.incarnation
+    }
+
+    /// Registers, however long that takes, then works until `stop` is ready or a newer process of
+    /// this worker was told of; finishes what runs and delivers what waits before it returns.
+    ///
+    /// # Errors
+    /// The coordinator refuses this worker.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), RunError> {
+        let mut stop = Box::pin(stop);
+        let clock = SystemClock;
+        let registered = match select(Box::pin(register(&self.coordinator, &self.config, clock)), &mut stop).await {
+            Either::Left((registered, _)) => registered?,
+            Either::Right(((), _)) => return Ok(()),
+        };
+        let wait_ms = registered.max_wait_ms.min(registered.lease_ms / WAIT_PART_OF_LEASE);
+        self.config.poll_wait_ms = self.config.poll_wait_ms.min(wait_ms);
+        tracing::info!(worker_id = %self.config.worker_id, instance = %registered.instance, "registered");
+        let (port, payloads) = (self.coordinator.clone(), self.coordinator.clone());
+        let worker = match self.outbox {
+            Some(outbox) => Worker::with_outbox(port, payloads, clock, self.config, self.handlers, outbox)?,
+            None => {
+                let none = (NoOutbox, Vec::new());
+                Worker::with_outbox(port, payloads, clock, self.config, self.handlers, none)?
+            }
+        };
+        let working = Box::pin(worker.run(stop, self.drain_within));
+        match select(working, Box::pin(measure(&self.coordinator, clock))).await {
+            Either::Left(((), _)) => Ok(()),
+            Either::Right((never, _)) => match never {},
+        }
+    }
+}
+
+async fn register(coordinator: &HttpCoordinator, config: &Config, clock: SystemClock) -> Result<Registered, RunError> {
+    let register = Register {
+        worker_id: config.worker_id.clone(),
+        incarnation: config.incarnation,
+        handler_version: config.handler_version.clone(),
+        queues: config.queues.clone(),
+        slots: config.slots,
+    };
+    let mut pause = REGISTER_MIN_MS;
+    loop {
+        match coordinator.register(&register).await {
+            Ok(Ok(registered)) => return Ok(registered),
+            Ok(Err(problem)) => return Err(RunError::Refused(Box::new(problem))),
+            Err(why) => tracing::warn!(%why, pause, "not registered yet"),
+        }
+        clock.sleep_until(clock.now().boot_ms + pause).await;
+        pause = (pause * 2).min(REGISTER_MAX_MS);
+    }
+}
+
+async fn measure(coordinator: &HttpCoordinator, clock: SystemClock) -> std::convert::Infallible {
+    loop {
+        if let Err(why) = coordinator.ping().await {
+            tracing::debug!(%why, "ping without an answer");
+        }
+        clock.sleep_until(clock.now().boot_ms + PING_EVERY_MS).await;
+    }
+}
