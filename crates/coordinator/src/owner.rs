@@ -6,7 +6,7 @@
 //!
 //! Rooms: `phase` (claim, supersede) and `draining`; `folding` (what was read back); `flight`,
 //! `appending`, `settling` (own records from append to their end); `requests`, `asking` (who waits,
-//! and where a command goes); `creating`; `polling`, `dispatching`, `handing_out`, `locking`; `leasing`,
+//! and where a command goes); `creating`; `polling`, `dispatching`, `keys`, `keeping`, `handing_out`, `locking`; `leasing`,
 //! `arming`, `firing` (timers); `reporting`; `closed_tasks`, `awaiting`, `finding`; `rows`, `owed`, `checkpointing`; `clock`.
 
 mod alarm;
@@ -28,6 +28,8 @@ mod folding;
 mod freeze;
 mod handing_out;
 mod inbox;
+mod keeping;
+mod keys;
 mod leasing;
 mod line;
 mod loading;
@@ -277,7 +279,7 @@ impl Owner {
             at = at.min(later(self.owed.next_due()));
         }
         if self.phase == Phase::Owning {
-            at = at.min(later(self.awaits.next_due()));
+            at = at.min(later(self.awaits.next_due())).min(later(self.dispatch.keys.next_end()));
             if self.log_pause_until_ms > now.boot_ms {
                 at = at.min(self.log_pause_until_ms);
             }
@@ -322,6 +324,7 @@ impl Owner {
         self.expire(now);
         self.step_phase(now);
         if self.phase == Phase::Owning {
+            self.free_keys(now);
             self.end_awaits(now);
             self.run_unproven(now);
             self.fire_timers(now);

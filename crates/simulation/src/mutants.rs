@@ -47,7 +47,7 @@ macro_rules! mutants {
 mutants! {
     owner: effects_after_read_back one_in_flight claim_again rejection_final proof leases_anew wait_lease_left
         lease_margin owed_first owed_again key_read one_closed_command stop_when_superseded wait_for_claim
-        checkpoint_after_rows release_assigned_only mint_above_highest;
+        checkpoint_after_rows release_assigned_only mint_above_highest one_per_key;
     fold: fence claim_order owner_seq sequence run exec_epoch execution_id cancel counters id_order carried key;
 }
 

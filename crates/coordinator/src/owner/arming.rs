@@ -21,7 +21,7 @@ impl Owner {
         let Some(slot) = self.fold.tasks.get(id) else { return };
         let (core, Some(row)) = (slot.core, slot.row.clone()) else { return };
         self.drop_timers(id);
-        self.dispatch.withdraw(id);
+        self.dispatch.withdraw(now.boot_ms, id);
         if core.state.is_live() {
             self.arm_attempt(now, &core, &row);
         } else {

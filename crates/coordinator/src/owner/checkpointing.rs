@@ -39,7 +39,10 @@ impl Owner {
             return self.stop(now, Stop::StateDiffers(differs));
         }
         if self.phase == Phase::Owning {
-            self.checkpoint = Some(self.take_checkpoint());
+            // One that waits for a closed task's lease is not put off any further by the next.
+            if !self.checkpoint.as_ref().is_some_and(|c| self.dispatch.keys.hides_closed(c.state.offset())) {
+                self.checkpoint = Some(self.take_checkpoint());
+            }
             self.publish_checkpoint();
         }
     }
@@ -57,11 +60,13 @@ impl Owner {
     }
 
     /// Publishes the frozen state once every row owed up to its offset is acknowledged: whoever
-    /// starts from it owes nothing below it, and could not owe it.
+    /// starts from it owes nothing below it, and could not owe it. Nor while the handler of a task
+    /// that was closed below it may still run under a concurrency key, which it could not know.
     pub(super) fn publish_checkpoint(&mut self) {
         let below = self.owed.acked_below(self.fold.next_offset);
         if self.checkpoint.as_ref().is_some_and(|c| c.state.offset() <= below || !self.rules.checkpoint_after_rows)
             && self.phase == Phase::Owning
+            && !self.checkpoint.as_ref().is_some_and(|c| self.dispatch.keys.hides_closed(c.state.offset()))
             && let Some(checkpoint) = self.checkpoint.take()
         {
             self.out.push(Effect::Publish(Box::new(checkpoint)));
@@ -71,6 +76,9 @@ impl Owner {
     /// A checkpoint at the offset of a clean hand-over.
     pub(super) fn hand_over(&mut self) {
         self.out.push(Effect::PutAcked(self.fold.next_offset));
+        if self.dispatch.keys.hides_closed(self.fold.next_offset) {
+            return;
+        }
         let checkpoint = self.take_checkpoint();
         self.out.push(Effect::Publish(Box::new(checkpoint)));
     }

@@ -199,6 +199,8 @@ pub struct OwnerRules {
     pub release_assigned_only: bool,
     /// §3: ids are minted above the highest accepted one.
     pub mint_above_highest: bool,
+    /// §10: one task of a concurrency key at a time.
+    pub one_per_key: bool,
 }
 
 impl OwnerRules {
@@ -221,5 +223,6 @@ impl OwnerRules {
         checkpoint_after_rows: true,
         release_assigned_only: true,
         mint_above_highest: true,
+        one_per_key: true,
     };
 }

@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 use task_core::PartitionState;
 use task_events::{TaskId, Text};
 
+use super::keys::{KeyOf, Keys, Moves};
 use super::line::{Candidate, Line, Waits};
 use super::work::Waiting;
 use super::{Ticket, Token};
@@ -18,6 +19,9 @@ pub(super) struct Dispatch {
     queues: BTreeMap<Text, Line>,
     paused: BTreeMap<Text, Line>,
     queue_of: HashMap<TaskId, Text, FixedState>,
+    /// Queues that are paused.
+    stopped: BTreeSet<Text>,
+    pub(super) keys: Keys,
     pub(super) under_way: HashMap<TaskId, HandOut, FixedState>,
     pub(super) answers: HashMap<Token, Gathering, FixedState>,
 }
@@ -46,22 +50,53 @@ impl Dispatch {
         self.queues.values().map(Line::len).sum()
     }
 
-    /// A task waits for a slot.
-    pub(super) fn offer(&mut self, now_ms: u64, id: TaskId, (queue, paused): (&Text, bool), waits: Waits) {
-        self.withdraw(id);
-        let side = if paused { &mut self.paused } else { &mut self.queues };
+    /// A task waits for a slot, and if it has a key, for that first.
+    pub(super) fn offer(&mut self, now_ms: u64, id: TaskId, key: Option<KeyOf>, (queue, waits): (&Text, Waits)) {
+        self.withdraw(now_ms, id);
+        match key {
+            None => self.stand(now_ms, id, queue, waits),
+            Some(key) => {
+                let moves = self.keys.wait(now_ms, id, key, (queue, waits));
+                self.carry_out(now_ms, moves);
+            }
+        }
+    }
+
+    fn stand(&mut self, now_ms: u64, id: TaskId, queue: &Text, waits: Waits) {
+        let side = if self.stopped.contains(queue) { &mut self.paused } else { &mut self.queues };
         side.entry(queue.clone()).or_default().insert(now_ms, id, waits);
         self.queue_of.insert(id, queue.clone());
     }
 
+    fn carry_out(&mut self, now_ms: u64, moves: Moves) {
+        moves.stop.into_iter().for_each(|id| self.leave(id, Line::remove));
+        moves.go.into_iter().for_each(|(id, queue, waits)| self.stand(now_ms, id, &queue, waits));
+    }
+
     /// It does not wait any more.
-    pub(super) fn withdraw(&mut self, id: TaskId) {
+    pub(super) fn withdraw(&mut self, now_ms: u64, id: TaskId) {
         self.leave(id, Line::remove);
+        let moves = self.keys.leave(now_ms, id);
+        self.carry_out(now_ms, moves);
     }
 
     /// It is handed out.
-    pub(super) fn take(&mut self, id: TaskId) {
+    pub(super) fn take(&mut self, now_ms: u64, id: TaskId) {
         self.leave(id, Line::take);
+        let moves = self.keys.leave(now_ms, id);
+        self.carry_out(now_ms, moves);
+    }
+
+    /// Its key is busy.
+    pub(super) fn occupy(&mut self, now_ms: u64, id: TaskId, key: &KeyOf, until_ms: u64) {
+        let moves = self.keys.occupy(now_ms, id, key, until_ms);
+        self.carry_out(now_ms, moves);
+    }
+
+    /// It does not keep its key busy any more.
+    pub(super) fn free(&mut self, now_ms: u64, id: TaskId) {
+        let moves = self.keys.free(now_ms, id);
+        self.carry_out(now_ms, moves);
     }
 
     fn leave(&mut self, id: TaskId, leaves: fn(&mut Line, TaskId)) {
@@ -76,8 +111,9 @@ impl Dispatch {
         }
     }
 
-    /// Queues were paused or resumed.
+    /// Queues were paused or resumed, or the owner begins.
     pub(super) fn requeue(&mut self, fold: &PartitionState) {
+        self.stopped.clone_from(&fold.paused_queues);
         let paused = |queue: &Text| fold.paused_queues.contains(queue);
         let stop: Vec<Text> = self.queues.keys().filter(|q| paused(q)).cloned().collect();
         let go: Vec<Text> = self.paused.keys().filter(|q| !paused(q)).cloned().collect();
@@ -90,6 +126,7 @@ impl Dispatch {
         self.queues.clear();
         self.paused.clear();
         self.queue_of.clear();
+        self.keys.clear();
     }
 
     pub(super) fn forget_hand_outs(&mut self) {
@@ -103,6 +140,17 @@ impl Dispatch {
 
     /// Next task of these queues; a task that avoids this worker only when nothing else is there.
     pub(super) fn pick(&mut self, now_ms: u64, queues: &[Text], avoids: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        loop {
+            let picked = self.first(now_ms, queues, &avoids)?;
+            let moves = self.keys.check(now_ms, picked);
+            if moves.is_empty() {
+                return Some(picked);
+            }
+            self.carry_out(now_ms, moves);
+        }
+    }
+
+    fn first(&mut self, now_ms: u64, queues: &[Text], avoids: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let (mut best, mut second): (Option<Candidate>, Option<Candidate>) = (None, None);
         for queue in queues {
             let Some(line) = self.queues.get_mut(queue) else { continue };

@@ -6,6 +6,7 @@ use task_core::timers::Timers as _;
 use task_core::{Pen, pending_work};
 use task_events::{BacklogAlarm, Body, ReleaseReason, TaskId, TaskState};
 
+use super::keys::key_of;
 use super::line::Waits;
 use super::work::{Batch, Origin};
 use super::{Now, Owner, Timer};
@@ -91,7 +92,7 @@ impl Owner {
         let Some(slot) = self.fold.tasks.get(id) else { return };
         let waits = matches!(slot.core.state, TaskState::Created | TaskState::Retrying) && !slot.core.cancel_requested;
         if let (true, Some(row)) = (waits, slot.row.as_deref()) {
-            let paused = self.fold.paused_queues.contains(&row.created.queue);
+            let key = key_of(row).filter(|_| self.rules.one_per_key);
             let created = row.created.clone();
             let since = row.waiting_since.max(row.not_before.unwrap_or(i64::MIN));
             let waits = Waits {
@@ -100,7 +101,7 @@ impl Owner {
                 deadline: created.deadline.unwrap_or(i64::MAX),
                 since_ms: self.clock.boot_at_past(now, since),
             };
-            self.dispatch.offer(now.boot_ms, id, (&created.queue, paused), waits);
+            self.dispatch.offer(now.boot_ms, id, key, (&created.queue, waits));
         }
     }
 

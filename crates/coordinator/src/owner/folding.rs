@@ -58,6 +58,7 @@ impl Owner {
         match change {
             Change::Opened(id) => {
                 self.moved(id);
+                self.dispatch.keys.forget_closed(id);
                 if let Some(creator) = self.creator(id) {
                     *self.creators.entry(creator).or_default() += 1;
                 }

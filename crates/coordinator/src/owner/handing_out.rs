@@ -32,7 +32,7 @@ impl Owner {
             let mut given = BTreeSet::new();
             while (given.len() as u32) < waiting.poll.free_slots && batches.len() < self.room() {
                 let Some(id) = self.next_for(now, &waiting) else { break };
-                self.dispatch.take(id);
+                self.dispatch.take(now.boot_ms, id);
                 // Offered again when what is in flight of it is settled.
                 if self.is_taken(id) {
                     continue;
@@ -41,6 +41,7 @@ impl Owner {
                 let holder = taken.holder.clone();
                 let hand_out = HandOut { token: waiting.token, holder, lock, read_back: false, locked: false };
                 self.dispatch.under_way.insert(id, hand_out);
+                self.mind_key(now, id);
                 given.insert(id);
                 batches.push(batch);
                 locks.push(taken);
@@ -102,6 +103,7 @@ impl Owner {
     pub(super) fn hand_out_died(&mut self, now: Now, task: TaskId) {
         let Some(hand_out) = self.dispatch.under_way.remove(&task) else { return };
         self.out.push(Effect::ReleaseLocks(vec![(task, hand_out.holder)]));
+        self.mind_key(now, task);
         self.gathered(now, hand_out.token, task, false);
     }
 
@@ -113,6 +115,7 @@ impl Owner {
         if hand_out.read_back && !alive {
             let token = hand_out.token;
             self.dispatch.under_way.remove(&task);
+            self.mind_key(now, task);
             self.gathered(now, token, task, false);
         }
     }

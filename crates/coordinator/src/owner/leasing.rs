@@ -55,6 +55,7 @@ impl Owner {
                 self.sign_of_life(now, id);
             }
             self.drop_hand_out(now, id);
+            self.mind_key(now, id);
         }
         self.todo.insert(id);
     }
@@ -71,6 +72,7 @@ impl Owner {
     pub(super) fn task_closed(&mut self, now: Now, closed: &Closed, record: &Record) {
         let id = closed.core.id;
         self.rejections.remove(&id);
+        self.note_closed_key(closed);
         if self.phase != Phase::Owning {
             return;
         }
@@ -81,7 +83,8 @@ impl Owner {
         self.end_attempt(id);
         self.drop_timers(id);
         self.drop_hand_out(now, id);
-        self.dispatch.withdraw(id);
+        self.dispatch.withdraw(now.boot_ms, id);
+        self.mind_closed_key(now, closed);
         self.todo.remove(&id);
         self.tell_awaits(now, id);
     }
@@ -129,6 +132,8 @@ impl Owner {
     pub(super) fn rebuild(&mut self, now: Now) {
         self.clear_tasks();
         self.count_creators();
+        self.dispatch.requeue(&self.fold);
+        self.closed_keys_anew(now);
         let mut open: Vec<_> = self
             .fold
             .tasks
@@ -141,6 +146,7 @@ impl Owner {
                 self.holds.insert(id, now.boot_ms.saturating_add(left_ms));
             }
             self.arm(now, id);
+            self.mind_key(now, id);
             let lease_ms = if self.rules.leases_anew { lease_max_ms } else { self.cfg.heartbeat_ms };
             self.lease_from_now(now, id, lease_ms);
             self.todo.insert(id);

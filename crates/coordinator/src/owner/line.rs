@@ -90,6 +90,10 @@ impl Line {
         self.entries.is_empty()
     }
 
+    pub(super) fn waits(&self, id: TaskId) -> Option<&Waits> {
+        self.entries.get(&id).map(|(waits, _)| waits)
+    }
+
     pub(super) fn insert(&mut self, now_ms: u64, id: TaskId, waits: Waits) {
         self.remove(id);
         let aged = now_ms.saturating_sub(waits.since_ms) / AGES_EVERY_MS;

@@ -65,6 +65,8 @@ impl Run {
                     " deadline=9s",
                     " to_start=4s",
                     " to_close=3s",
+                    " one=k",
+                    " one=k to_close=3s",
                 ];
                 w.step(&format!("submit t{}{}", self.names, extra[usize::from(a) % extra.len()]));
             }
@@ -80,7 +82,7 @@ impl Run {
             }
             12..=14 => {
                 let Some(t) = self.some_task(a) else { return };
-                let verb = ["cancel", "get", "replay", "review"][usize::from(b) % 4];
+                let verb = ["cancel", "get", "replay", "review", "await"][usize::from(b) % 5];
                 let run = u32::from(b >> 8) % 3 + 1;
                 self.w.step(&format!("{verb} {t} run={run}"));
             }

@@ -13,6 +13,7 @@ mod drains;
 mod forwarding;
 mod hostile;
 mod identities;
+mod keys;
 mod kit;
 mod leases;
 mod mutants;

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use coordinator::owner::OwnerRules;
 
 use crate::kit::RULES;
-use crate::{checkpoints, closed, creates, dispatch, leases, ownership, rows};
+use crate::{checkpoints, closed, creates, dispatch, keys, leases, ownership, rows};
 
 type Without = (&'static str, fn(&mut OwnerRules), fn());
 
@@ -43,6 +43,7 @@ const MUTANTS: &[Without] = &[
     ),
     ("release_assigned_only", |r| r.release_assigned_only = false, leases::an_optimistic_start_is_left_to_its_lease),
     ("mint_above_highest", |r| r.mint_above_highest = false, creates::ids_rise_whatever_the_clocks_do),
+    ("one_per_key", |r| r.one_per_key = false, keys::one_task_of_a_key_runs_at_a_time_in_the_order_of_the_dispatch),
 ];
 
 #[test]

@@ -124,10 +124,27 @@ impl World {
                 invariants::accepted_step(was, &record.event, after.as_ref(), &self.fold)
             }
         };
+        if let (Body::TaskAssigned(_), Verdict::Accepted(_), Some(id)) =
+            (&record.event.body, &verdict, record.event.task_id)
+            && !self.hostile
+        {
+            self.alone(id);
+        }
         let broken = broken.and_then(|()| invariants::ownership(&before, &record.event, &verdict));
         self.lines.push(line);
         if let (Err(violation), false) = (broken, self.hostile) {
             panic!("{violation:?} after {}", self.tail(20));
+        }
+    }
+
+    // No other attempt of its concurrency key is on record.
+    fn alone(&self, id: TaskId) {
+        let created = |id| self.fold.tasks.get(id).and_then(|slot| slot.row.as_ref()).map(|row| row.created.clone());
+        let Some(key) = created(id).filter(|created| created.concurrency_key.is_some()) else { return };
+        for other in self.fold.tasks.iter().filter(|slot| slot.core.id != id && slot.core.state.is_live()) {
+            let same = created(other.core.id)
+                .is_some_and(|other| (&other.creator, &other.concurrency_key) == (&key.creator, &key.concurrency_key));
+            assert!(!same, "{} runs beside {}: {}", self.name(id), self.name(other.core.id), self.tail(20));
         }
     }
 
