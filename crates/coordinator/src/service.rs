@@ -11,7 +11,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, Stream as _};
 use service_kit::{Clock, Entropy, Metrics, Shutdown};
 use snapshot_store::SnapshotStore;
-use task_events::{PartitionId, SUPPORTED_RULES};
+use task_events::{Offset, PartitionId, SUPPORTED_RULES};
 
 use crate::owner::{
     Exit, Freeze, HAND_OVER, Identity, OwnerConfig, OwnerRules, Ports, Setup, Stop, inbox, run_partition,
@@ -117,17 +117,25 @@ where
             match next(&mut member, &mut owners, shutdown, stopping).await {
                 Happened::Shutdown => {
                     stopping = true;
+                    self.surface.close();
                     running.keys().for_each(|p| self.surface.drain(*p, HAND_OVER));
                 }
                 Happened::Member(Ok(MembershipEvent::Assigned(partitions))) => {
-                    for partition in partitions {
+                    // One that stops takes nothing over: its leaving gives it to another member.
+                    for partition in partitions.into_iter().filter(|_| !stopping) {
                         *number += 1;
                         running.insert(partition, *number);
                         owners.push(self.own(partition, *number));
                     }
                 }
                 Happened::Member(Ok(MembershipEvent::Revoked { partitions, deadline })) => {
-                    partitions.iter().for_each(|p| self.surface.drain(*p, deadline.min(HAND_OVER)));
+                    for partition in partitions {
+                        if running.contains_key(&partition) {
+                            self.surface.drain(partition, deadline.min(HAND_OVER));
+                        } else {
+                            member.release(partition, Offset(0));
+                        }
+                    }
                 }
                 Happened::Member(Ok(MembershipEvent::Lost(partitions))) => {
                     for partition in partitions {

@@ -8,13 +8,14 @@ mod status;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
 use parking_lot::{Mutex, RwLock};
 use service_kit::Clock;
 use task_events::{Offset, PartitionId, TaskId};
+use tokio::sync::Notify;
 use worker_protocol::{Heartbeat, HeartbeatAnswer, Report, ReportAnswer};
 
 use crate::forwarding::unanswered;
@@ -42,6 +43,14 @@ pub struct Surface<C, P = NoPeers> {
     peers: P,
     turn: Arc<AtomicUsize>,
     had_nothing: Arc<Mutex<polling::HadNothing>>,
+    closing: Arc<Closing>,
+}
+
+// The instance stops: whoever waits here for something to come is sent elsewhere.
+#[derive(Default)]
+struct Closing {
+    closing: AtomicBool,
+    told: Notify,
 }
 
 impl<C: Clock> Surface<C> {
@@ -54,8 +63,8 @@ impl<C: Clock> Surface<C> {
 impl<C: Clock, P: Peers> Surface<C, P> {
     /// A surface of an instance that owns nothing yet.
     pub fn with_peers(partitions: u16, clock: C, peers: P) -> Self {
-        let (owners, turn, had_nothing) = Default::default();
-        Self { owners, partitions, clock, peers, turn, had_nothing }
+        let (owners, turn, had_nothing, closing) = Default::default();
+        Self { owners, partitions, clock, peers, turn, had_nothing, closing }
     }
 
     pub(crate) fn insert(&self, partition: PartitionId, handle: OwnerHandle) {
@@ -76,6 +85,21 @@ impl<C: Clock, P: Peers> Surface<C, P> {
         if let Some(handle) = self.owners.read().get(&partition) {
             handle.drain(within);
         }
+    }
+
+    // From now on nothing new begins here: polls are sent away, also those that wait.
+    pub(crate) fn close(&self) {
+        self.closing.closing.store(true, Ordering::SeqCst);
+        self.closing.told.notify_waiters();
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing.closing.load(Ordering::SeqCst)
+    }
+
+    // No owner will come, here or elsewhere.
+    fn is_alone(&self) -> bool {
+        self.is_closing() && self.peers.instances().is_empty()
     }
 
     pub(crate) fn applied(&self, partition: PartitionId) -> Offset {
@@ -118,7 +142,7 @@ impl<C: Clock, P: Peers> Surface<C, P> {
         loop {
             let left = until.saturating_sub(self.clock.boot_ms());
             let answer = self.about(task, Command::Await { task, wait_ms: left }).await;
-            if left == 0 || !is_away(&answer) {
+            if left == 0 || !is_away(&answer) || self.is_alone() {
                 return answer;
             }
         }
@@ -181,7 +205,7 @@ impl<C: Clock, P: Peers> Surface<C, P> {
                 pause = (pause * 2).min(ASK_AGAIN_MS);
             }
             // Nothing was written, and a new owner may come.
-            if !is_away(&answer) || self.clock.boot_ms() >= until {
+            if !is_away(&answer) || self.clock.boot_ms() >= until || self.is_alone() {
                 return answer;
             }
             self.clock.sleep_until(self.clock.boot_ms() + LOOK_AGAIN_MS).await;

@@ -61,7 +61,7 @@ impl<C: Clock, P: Peers> Surface<C, P> {
             } else {
                 Answer::Unavailable(Why::NotOwner)
             };
-            if !is_away(&answer) || self.clock.boot_ms() >= until {
+            if !is_away(&answer) || self.clock.boot_ms() >= until || self.is_alone() {
                 return answer;
             }
             self.clock.sleep_until(self.clock.boot_ms() + LOOK_AGAIN_MS).await;

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use futures::future::{Either, select, select_all};
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Either, select, select_all};
 use service_kit::Clock;
 use task_events::{ExecutionId, Text};
 use worker_protocol::{Assignment, Poll, PollAnswer};
@@ -55,7 +56,11 @@ impl<C: Clock, P: Peers> Surface<C, P> {
         loop {
             // Registered before the backlogs are read, or an offer in between would be missed.
             let handles: Vec<_> = self.owners.read().values().cloned().collect();
-            let offered: Vec<_> = handles.iter().map(|h| Box::pin(h.offered())).collect();
+            let mut woken: Vec<BoxFuture<'_, ()>> = handles.iter().map(|h| h.offered().boxed()).collect();
+            woken.push(self.closing.told.notified().boxed());
+            if self.is_closing() {
+                return PollAnswer::Unavailable;
+            }
             let mut found = Gathered::default();
             if let Err(Superseded) = self.offer_here(&poll, &mut found).await {
                 return PollAnswer::Superseded;
@@ -68,12 +73,8 @@ impl<C: Clock, P: Peers> Surface<C, P> {
                 return PollAnswer::Work { assignments: found.assignments, stop: found.stop };
             }
             let sleep = Box::pin(self.clock.sleep_until(until.min(now + POLL_ROUND_MS)));
-            if offered.is_empty() {
-                sleep.await;
-            } else {
-                // Either way the backlogs are looked at again.
-                select(select_all(offered), sleep).await;
-            }
+            // Either way the backlogs are looked at again.
+            select(select_all(woken), sleep).await;
         }
     }
 
