@@ -1,0 +1,119 @@
+//! Payloads, read and written. Writes are bounded in time: a worker sends again what was not stored.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, Uri, header};
+use axum::response::Response;
+use bytes::Bytes;
+use coordinator::surface::Peers;
+use event_log::EventLog;
+use futures::future::{Either, select};
+use rest_contract::{Code, MAX_PAYLOAD_BYTES, PayloadBody, PayloadName, Problem};
+use service_kit::Clock;
+use snapshot_store::{PayloadItem, SnapshotStore, StoreError};
+use task_events::{TaskId, Text};
+
+use super::fields;
+use crate::Edge;
+use crate::problems::Answered;
+
+/// Longest wait for the store, ms.
+const STORE_MS: u64 = 2_000;
+
+/// `GET …/payload?item=…`: the bytes as they were stored.
+pub(super) async fn read<L: EventLog, S: SnapshotStore, C: Clock, P: Peers>(
+    State(edge): State<Edge<L, S, C, P>>,
+    path: fields::PathText,
+    uri: Uri,
+) -> Answered {
+    let task = fields::task(path)?;
+    let [item, step] = fields::query(&uri, ["item", "step"])?;
+    let item = item.unwrap_or_default();
+    let name = match item.as_str() {
+        "parameters" => PayloadName::Parameters,
+        "step" => PayloadName::Step,
+        "result" => PayloadName::Result,
+        "error_text" => PayloadName::ErrorText,
+        _ => return Err(fields::parameter("item", &item, "is none of parameters, step, result, error_text").into()),
+    };
+    let as_parameter =
+        |p: Problem| Problem { code: Code::InvalidParameter, status: Code::InvalidParameter.status(), ..p };
+    let item = item_of("", &name, step.map(Text::from)).map_err(as_parameter)?;
+    let reading = Box::pin(edge.store.payload(task, item));
+    match bounded(&edge, reading).await? {
+        Some(bytes) => {
+            let mut response = Response::new(Body::from(bytes));
+            let kind = HeaderValue::from_static("application/octet-stream");
+            response.headers_mut().insert(header::CONTENT_TYPE, kind);
+            Ok(response)
+        }
+        None => {
+            let text = format!("task {task} has no such payload in the store");
+            Err(Problem::new(Code::PayloadMissing, text).fact("task_id", task.to_string()).into())
+        }
+    }
+}
+
+/// A payload of a batch, checked.
+pub(super) fn checked(below: &str, body: PayloadBody) -> Result<(TaskId, PayloadItem, Bytes), Problem> {
+    if body.item == PayloadName::Parameters {
+        return Err(fields::invalid(format!("{below}/item"), "is the creator's, workers do not write it"));
+    }
+    let item = item_of(below, &body.item, body.step)?;
+    if body.data.len() > MAX_PAYLOAD_BYTES {
+        return Err(too_large(format!("{below}/data"), body.data.len()));
+    }
+    Ok((body.task_id, item, body.data))
+}
+
+/// A payload that is too large.
+pub(super) fn too_large(pointer: String, size: usize) -> Problem {
+    let text = format!("{pointer} has {size} bytes, the limit is {MAX_PAYLOAD_BYTES}");
+    Problem::new(Code::PayloadTooLarge, text).field(pointer).value(size).limit(MAX_PAYLOAD_BYTES)
+}
+
+fn item_of(below: &str, name: &PayloadName, step: Option<Text>) -> Result<PayloadItem, Problem> {
+    let pointer = format!("{below}/step");
+    match (name, step) {
+        (PayloadName::Step, Some(step)) => {
+            fields::name(&pointer, &step)?;
+            Ok(PayloadItem::StepOutput { step })
+        }
+        (PayloadName::Step, None) => Err(fields::invalid(pointer, "is missing beside the item step")),
+        (PayloadName::Parameters | PayloadName::Result | PayloadName::ErrorText, Some(step)) => {
+            Err(fields::invalid(pointer, "stands only beside the item step").value(step.as_str()))
+        }
+        (PayloadName::Parameters, None) => Ok(PayloadItem::Parameters),
+        (PayloadName::Result, None) => Ok(PayloadItem::Result),
+        (PayloadName::ErrorText, None) => Ok(PayloadItem::ErrorText),
+    }
+}
+
+/// Stores payloads, all in one write.
+///
+/// # Errors
+/// The store did not acknowledge them in time; any of them may be stored all the same.
+pub(super) async fn store<L, S: SnapshotStore, C: Clock, P>(
+    edge: &Edge<L, S, C, P>,
+    items: Vec<(TaskId, PayloadItem, Bytes)>,
+) -> Result<(), Problem> {
+    if items.is_empty() {
+        return Ok(());
+    }
+    bounded(edge, Box::pin(edge.store.put_payloads(items))).await
+}
+
+async fn bounded<L, S, C: Clock, P, T>(
+    edge: &Edge<L, S, C, P>,
+    asking: impl Future<Output = Result<T, StoreError>> + Unpin,
+) -> Result<T, Problem> {
+    let budget = Box::pin(edge.clock.sleep_until(edge.clock.boot_ms() + STORE_MS));
+    match select(asking, budget).await {
+        Either::Left((Ok(done), _)) => Ok(done),
+        Either::Left((Err(why), _)) => Err(Problem::new(Code::StoreUnavailable, why.to_string())),
+        Either::Right(_) => {
+            let text = format!("the store did not answer within {STORE_MS} ms");
+            Err(Problem::new(Code::StoreUnavailable, text).limit(STORE_MS))
+        }
+    }
+}

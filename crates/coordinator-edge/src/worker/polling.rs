@@ -1,0 +1,113 @@
+//! Work for a worker. The answer carries the payloads, so that a handler needs no request of its own.
+//!
+//! A connection that closes takes its poll along: hyper drops the handler. What an owner had handed
+//! out by then is ASSIGNED and was never delivered; the worker's next poll does not list it, and gets
+//! it again.
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use coordinator::surface::Peers;
+use event_log::EventLog;
+use futures::future::{Either, select};
+use rest_contract::{
+    Code, MAX_BATCH_BYTES, MAX_BODY_BYTES, MAX_HELD, MAX_SLOTS, MAX_WAIT_MS, PollRequest, PollResponse, Problem,
+};
+use serde_json::value::RawValue;
+use service_kit::{Clock, Shutdown};
+use snapshot_store::{PayloadItem, SnapshotStore};
+use task_events::Text;
+use worker_protocol::{Assignment, PollAnswer};
+
+use super::{fields, wire};
+use crate::problems::Answered;
+use crate::{Edge, reply};
+
+/// Longest wait for the payloads, ms: leases run already, and a handler can read its payload itself.
+const PAYLOADS_MS: u64 = 1_000;
+/// A list of held attempts has 40 bytes each.
+const MAX_POLL_BYTES: usize = MAX_BODY_BYTES + MAX_HELD * 40;
+
+pub(super) async fn poll<L: EventLog, S: SnapshotStore, C: Clock, P: Peers>(
+    State(edge): State<Edge<L, S, C, P>>,
+    path: fields::PathText,
+    shutdown: Option<Extension<Shutdown>>,
+    request: Request,
+) -> Answered {
+    let worker = Text::from(fields::path_text(path)?);
+    if let Err(problem) = fields::name("id", &worker) {
+        return Err(Problem { code: Code::InvalidParameter, status: Code::InvalidParameter.status(), ..problem }.into());
+    }
+    let request: PollRequest = edge.json(request, MAX_POLL_BYTES).await?;
+    fields::name("/handler_version", &request.handler_version)?;
+    fields::queues("/queues", &request.queues)?;
+    fields::within("/free_slots", request.free_slots, 0, MAX_SLOTS)?;
+    fields::count("/held", request.held.len(), 0, MAX_HELD)?;
+    fields::within("/wait_ms", request.wait_ms, 0, MAX_WAIT_MS)?;
+    let asking = Box::pin(edge.surface.poll(wire::poll(worker, request)));
+    let shutdown = shutdown.map(|Extension(shutdown)| shutdown).unwrap_or_default();
+    let answer = match select(asking, shutdown.requested()).await {
+        Either::Left((answer, _)) => answer,
+        Either::Right(_) => return Err(Problem::new(Code::Draining, "this instance is shutting down").into()),
+    };
+    match answer {
+        PollAnswer::Work { assignments, stop } => {
+            let payloads = payloads(&edge, &assignments).await;
+            let bodies = assignments.into_iter().zip(payloads).map(|(a, payload)| wire::assignment(a, payload));
+            reply::json(StatusCode::OK, &PollResponse { assignments: bodies.collect(), stop })
+        }
+        PollAnswer::Superseded => {
+            Err(Problem::new(Code::Superseded, "a newer process of this worker has polled: drain").into())
+        }
+        PollAnswer::Unavailable => Err(Problem::new(Code::OwnerUnavailable, "no owner can answer now").into()),
+    }
+}
+
+// In one read. What is missing, late, beyond the size of an answer, or no JSON text is left out.
+async fn payloads<L, S: SnapshotStore, C: Clock, P>(
+    edge: &Edge<L, S, C, P>,
+    assignments: &[Assignment],
+) -> Vec<Option<Box<RawValue>>> {
+    let wanted: Vec<_> =
+        assignments.iter().filter(|a| a.payload_ref.is_none()).map(|a| (a.task_id, PayloadItem::Parameters)).collect();
+    if wanted.is_empty() {
+        return vec![None; assignments.len()];
+    }
+    let reading = Box::pin(edge.store.payloads(wanted));
+    let budget = Box::pin(edge.clock.sleep_until(edge.clock.boot_ms() + PAYLOADS_MS));
+    let found = match select(reading, budget).await {
+        Either::Left((Ok(found), _)) => found,
+        Either::Left((Err(why), _)) => {
+            tracing::warn!(%why, "payloads are not sent along");
+            Vec::new()
+        }
+        Either::Right(_) => Vec::new(),
+    };
+    let (mut found, mut room) = (found.into_iter(), MAX_BATCH_BYTES);
+    let mut next = |a: &Assignment| {
+        let bytes = if a.payload_ref.is_none() { found.next().flatten()? } else { return None };
+        room = room.checked_sub(bytes.len())?;
+        raw(&bytes)
+    };
+    assignments.iter().map(&mut next).collect()
+}
+
+// Exactly these bytes as JSON; `None` if blanks around the value would be lost.
+fn raw(bytes: &[u8]) -> Option<Box<RawValue>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    RawValue::from_string(text.to_owned()).ok().filter(|raw| raw.get().len() == text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::raw;
+
+    #[test]
+    fn a_payload_goes_along_byte_for_byte_or_not_at_all() {
+        let exact = r#"{"n" : 9223372036854775808, "x":0.10000000000000000555 }"#;
+        assert_eq!(raw(exact.as_bytes()).expect("JSON").get(), exact);
+        for not in [&b" 1"[..], b"1\n", b"", b"{", b"\xff", b"\x00"] {
+            assert!(raw(not).is_none(), "{not:?}");
+        }
+    }
+}
