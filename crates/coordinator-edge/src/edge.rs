@@ -5,9 +5,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use coordinator::surface::{NoPeers, Surface};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use service_kit::{Clock, Entropy, Metrics};
 use task_events::Text;
+
+use crate::probes::Seen;
 
 /// Limits of the server. Durations in ms.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +67,12 @@ pub struct EdgeParts<L, S, C, P = NoPeers> {
 }
 
 /// The edge of one instance. Clones share its parts.
-pub struct Edge<L, S, C, P = NoPeers>(Arc<EdgeParts<L, S, C, P>>);
+pub struct Edge<L, S, C, P = NoPeers>(Arc<Inner<L, S, C, P>>);
+
+struct Inner<L, S, C, P> {
+    parts: EdgeParts<L, S, C, P>,
+    progress: Mutex<Seen>,
+}
 
 impl<L, S, C, P> Clone for Edge<L, S, C, P> {
     fn clone(&self) -> Self {
@@ -77,14 +84,19 @@ impl<L, S, C, P> Deref for Edge<L, S, C, P> {
     type Target = EdgeParts<L, S, C, P>;
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.0.parts
     }
 }
 
 impl<L, S, C: Clock, P> Edge<L, S, C, P> {
     /// An edge of these parts.
     pub fn new(parts: EdgeParts<L, S, C, P>) -> Self {
-        Self(Arc::new(parts))
+        Self(Arc::new(Inner { parts, progress: Mutex::default() }))
+    }
+
+    /// How far partitions were when they were last seen to move.
+    pub(crate) fn progress(&self) -> MutexGuard<'_, Seen> {
+        self.0.progress.lock()
     }
 
     /// A number nobody can guess.

@@ -4,5 +4,5 @@
 mod decode;
 mod scan;
 
-pub(crate) use decode::decode;
+pub(crate) use decode::{decode, decode_borrowed, escaped};
 pub(crate) use scan::check;

@@ -7,7 +7,10 @@
 
 mod body;
 mod edge;
+mod internal;
 mod json;
+mod peers;
+mod probes;
 mod problems;
 mod reply;
 mod server;
@@ -22,6 +25,7 @@ use service_kit::Clock;
 use snapshot_store::SnapshotStore;
 
 pub use edge::{Edge, EdgeConfig, EdgeParts};
+pub use peers::{HttpPeers, NoClient};
 pub use server::serve;
 
 use problems::Failure;
@@ -37,6 +41,8 @@ where
     Router::new()
         .merge(upstream::router())
         .merge(worker::router())
+        .merge(probes::router())
+        .merge(internal::router())
         .fallback(no_such_path)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(edge)

@@ -1,6 +1,19 @@
 //! Endpoints of those who create and read tasks.
 
+mod batch;
+mod change;
+mod create;
+mod events;
+mod find;
+mod meaning;
+pub(crate) mod parameters;
+mod read;
+mod result;
+pub(crate) mod validate;
+mod view;
+
 use axum::Router;
+use axum::routing::{get, post};
 use coordinator::surface::Peers;
 use event_log::EventLog;
 use service_kit::Clock;
@@ -16,4 +29,13 @@ where
     P: Peers,
 {
     Router::new()
+        .route("/api/v1/task/create", post(Edge::<L, S, C, P>::create))
+        .route("/api/v1/task/create-batch", post(Edge::<L, S, C, P>::create_batch))
+        .route("/api/v1/task/{id}", get(Edge::<L, S, C, P>::task))
+        .route("/api/v1/task/{id}/events", get(Edge::<L, S, C, P>::events))
+        .route("/api/v1/task/{id}/result", get(Edge::<L, S, C, P>::result))
+        .route("/api/v1/task/{id}/cancel", post(Edge::<L, S, C, P>::cancel))
+        .route("/api/v1/task/{id}/replay", post(Edge::<L, S, C, P>::replay))
+        .route("/api/v1/trace/{trace_id}", get(Edge::<L, S, C, P>::by_trace))
+        .route("/api/v1/business/{key}", get(Edge::<L, S, C, P>::by_business_key))
 }

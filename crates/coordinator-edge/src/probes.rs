@@ -1,0 +1,131 @@
+//! `/healthz` (the process answers), `/readyz` (its partitions get on), `/metrics`.
+
+mod exposition;
+
+use std::collections::BTreeMap;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use axum::routing::get;
+use coordinator::surface::Peers;
+use event_log::EventLog;
+use futures::future::{Either, join_all, select};
+use serde::Serialize;
+use service_kit::Clock;
+use snapshot_store::SnapshotStore;
+use task_events::{Offset, PartitionId};
+
+use crate::problems::Answered;
+use crate::{Edge, reply};
+
+/// A partition that lags behind its log and does not move for this long stands still, ms; also how
+/// long one that was just assigned may take to be owned (loading a checkpoint).
+const STANDS_STILL_MS: u64 = 10_000;
+
+/// Longest the log is waited for, ms.
+const LOG_MS: u64 = 1_000;
+
+/// How far partitions were when they were last seen to move: (applied, boot ms).
+pub(crate) type Seen = BTreeMap<PartitionId, (Offset, u64)>;
+
+pub(crate) fn router<L, S, C, P>() -> Router<Edge<L, S, C, P>>
+where
+    L: EventLog,
+    S: SnapshotStore,
+    C: Clock,
+    P: Peers,
+{
+    Router::new()
+        .route("/healthz", get(Edge::<L, S, C, P>::healthz))
+        .route("/readyz", get(Edge::<L, S, C, P>::readyz))
+        .route("/metrics", get(Edge::<L, S, C, P>::metrics))
+}
+
+#[derive(Serialize)]
+struct Health<'a> {
+    instance: &'a str,
+    status: &'static str,
+}
+
+/// Whether the instance can take requests, and why not.
+#[derive(Serialize)]
+struct Ready<'a> {
+    instance: &'a str,
+    ready: bool,
+    partitions: BTreeMap<u16, Progress>,
+    reasons: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Progress {
+    owning: bool,
+    applied: u64,
+    /// Records of the log it has not folded yet; absent when the log does not answer.
+    lag: Option<u64>,
+}
+
+impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
+    async fn healthz(State(edge): State<Self>) -> Answered {
+        reply::json(StatusCode::OK, &Health { instance: &edge.instance, status: "alive" })
+    }
+
+    async fn readyz(State(edge): State<Self>) -> Answered {
+        let status = edge.surface.status();
+        let ends = edge.ends(status.assigned.keys().copied().collect()).await;
+        let now = edge.clock.boot_ms();
+        let mut reasons = Vec::new();
+        if status.assigned.is_empty() {
+            reasons.push("no partition is assigned to this instance".to_owned());
+        }
+        let mut partitions = BTreeMap::new();
+        let mut seen = edge.progress();
+        seen.retain(|partition, _| status.assigned.contains_key(partition));
+        for (partition, owner) in &status.assigned {
+            let (moved_to, since) = seen.entry(*partition).or_insert((owner.applied, now));
+            let end = ends.get(partition).copied();
+            let lag = end.map(|end| end.0.saturating_sub(owner.applied.0));
+            if *moved_to != owner.applied || owner.owning && lag == Some(0) {
+                (*moved_to, *since) = (owner.applied, now);
+            }
+            let still = now.saturating_sub(*since);
+            if still >= STANDS_STILL_MS {
+                let what = if owner.owning { "stands still" } else { "is not owned yet" };
+                reasons.push(format!("partition {partition} {what}: at offset {} for {still} ms", owner.applied));
+            }
+            partitions.insert(partition.0, Progress { owning: owner.owning, applied: owner.applied.0, lag });
+        }
+        drop(seen);
+        if ends.len() < status.assigned.len() {
+            reasons.push(format!("the log did not answer within {LOG_MS} ms"));
+        }
+        if !status.assigned.is_empty() && !status.assigned.values().any(|owner| owner.owning) {
+            reasons.push("no partition is owned yet".to_owned());
+        }
+        let ready = reasons.is_empty();
+        let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        reply::json(status, &Ready { instance: &edge.instance, ready, partitions, reasons })
+    }
+
+    // End offsets, of those partitions whose log answers in time.
+    async fn ends(&self, partitions: Vec<PartitionId>) -> BTreeMap<PartitionId, Offset> {
+        let asks = partitions.into_iter().map(|partition| async move {
+            let limit = Box::pin(self.clock.sleep_until(self.clock.boot_ms() + LOG_MS));
+            match select(Box::pin(self.log.range(partition)), limit).await {
+                Either::Left((Ok(range), _)) => Some((partition, range.end)),
+                Either::Left((Err(_), _)) | Either::Right(_) => None,
+            }
+        });
+        join_all(asks).await.into_iter().flatten().collect()
+    }
+
+    async fn metrics(State(edge): State<Self>) -> Response {
+        let text = exposition::text(&edge.metrics, &edge.surface.status());
+        let mut response = Response::new(Body::from(text));
+        let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        response
+    }
+}

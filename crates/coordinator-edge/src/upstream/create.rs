@@ -1,0 +1,95 @@
+//! `POST /api/v1/task/create`.
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use coordinator::owner::Answer;
+use coordinator::surface::Peers;
+use event_log::EventLog;
+use rest_contract::{CreateRequest, Created, MAX_BODY_BYTES};
+use service_kit::Clock;
+use snapshot_store::SnapshotStore;
+use task_events::Text;
+
+use super::parameters::{key_of, query, trace_of};
+use super::validate::{Around, validate};
+use crate::problems::{Answered, Asked, Failure, bad_field, failure_of};
+use crate::{Edge, reply};
+
+impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
+    pub(super) async fn create(State(edge): State<Self>, request: Request) -> Answered {
+        query(request.uri(), &[])?;
+        let key = key_of(request.headers())?;
+        let trace = trace_of(request.headers());
+        let create: CreateRequest = edge.json(request, MAX_BODY_BYTES).await?;
+        if let Some(own) = &create.idempotency_key {
+            let must = "absent: the key of a single create is the header Idempotency-Key";
+            return Err(bad_field("/idempotency_key", own.as_str(), must).into());
+        }
+        let answer = edge.create_one(create, key.clone(), trace.as_ref(), "").await?;
+        created(answer, key)
+    }
+
+    /// Checks and asks.
+    pub(super) async fn create_one(
+        &self,
+        create: CreateRequest,
+        key: Option<Text>,
+        trace: Option<&Text>,
+        below: &str,
+    ) -> Result<Answer, Failure> {
+        let around = Around {
+            now: self.clock.wall_ms(),
+            partitions: self.surface.partitions(),
+            key,
+            trace,
+            minted: self.mint_trace(),
+            below,
+        };
+        let (create, placement) = validate(create, around)?;
+        Ok(self.surface.create(create, placement).await)
+    }
+
+    fn mint_trace(&self) -> Text {
+        format!("{:016x}{:016x}", self.random(), self.random().max(1)).into()
+    }
+}
+
+fn created(answer: Answer, key: Option<Text>) -> Result<Response, Failure> {
+    let asked = Asked { task: None, key };
+    match created_of(answer) {
+        Ok((status, created)) => reply::json(status, &created),
+        Err(answer) => Err(failure_of(answer, &asked)),
+    }
+}
+
+/// What was created, or the answer that says why nothing was.
+pub(super) fn created_of(answer: Answer) -> Result<(StatusCode, Created), Answer> {
+    match answer {
+        Answer::Created { task_id, created_at } => {
+            Ok((StatusCode::CREATED, Created { task_id, create_timestamp: created_at, duplicate: false }))
+        }
+        Answer::Duplicate { task_id } => {
+            Ok((StatusCode::OK, Created { task_id, create_timestamp: task_id.unix_ms(), duplicate: true }))
+        }
+        Answer::KeyConflict { .. }
+        | Answer::BacklogFull { .. }
+        | Answer::Poll(_)
+        | Answer::Heartbeat(_)
+        | Answer::Report(_)
+        | Answer::CancelAccepted
+        | Answer::Replayed { .. }
+        | Answer::Reviewed
+        | Answer::QueueChanged
+        | Answer::Task(_)
+        | Answer::Found(_)
+        | Answer::PlacementConflict { .. }
+        | Answer::TaskClosed { .. }
+        | Answer::TaskOpen { .. }
+        | Answer::NotFound
+        | Answer::Gone
+        | Answer::Refused(_)
+        | Answer::Unavailable(_)
+        | Answer::OutcomeUnknown { .. } => Err(answer),
+    }
+}
