@@ -1,5 +1,6 @@
 //! What a handler sees of its attempt: parameters, steps, the cancellation token, the guard.
 
+mod guarded_file;
 mod step;
 
 use std::collections::BTreeSet;
@@ -12,6 +13,7 @@ use task_events::{ExecEpoch, ExecutionId, Sha256Hash, StepDone, TaskId, Text};
 use tokio::sync::{mpsc, oneshot, watch};
 use worker_protocol::Assignment;
 
+pub use guarded_file::GuardedFile;
 pub use step::Step;
 
 use crate::HandlerError;
@@ -111,6 +113,10 @@ impl Context {
 
     /// The guard for side effects: ask right before each one. `false` once the lease is over, the
     /// attempt is fenced, or its time is up.
+    ///
+    /// A process that is stopped between this check and the act acts late all the same; a sink that
+    /// refuses lower epochs holds it off: [`Context::guarded_file`], or one of yours that is given
+    /// [`Context::exec_epoch`].
     pub fn may_write(&self) -> bool {
         self.guard.holds()
     }

@@ -9,6 +9,7 @@ mod connect;
 mod hosts;
 mod inline;
 mod wire;
+mod working;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -23,9 +24,10 @@ use worker_protocol::{Heartbeat, HeartbeatAnswer, Poll, PollAnswer, Report, Repo
 
 use crate::{CoordinatorPort, NoAnswer, PayloadKey, PayloadPort, PayloadUnavailable, SystemClock, WorkerClock};
 use batches::{Batches, Item};
-pub use connect::{Connect, ConnectError, HttpWorker, RunError};
+pub use connect::{Connect, ConnectError};
 use hosts::{Answer, Hosts};
 use inline::Inline;
+pub use working::{HttpWorker, RunError};
 
 /// A poll without an answer this long after its wait is over, ms: below the machine's own slack, so
 /// that the connection is closed and the coordinator gives nothing more to it.

@@ -33,9 +33,10 @@ mod outbox;
 mod payloads;
 mod port;
 mod runner;
+pub mod testing;
 
 pub use clock::{SystemClock, WorkerClock};
-pub use context::{Context, Step};
+pub use context::{Context, GuardedFile, Step};
 pub use handler::{HandlerError, Handlers};
 pub use http::HttpCoordinator;
 pub use outbox::{FileOutbox, NoOutbox, Outbox};

@@ -35,6 +35,11 @@ impl Payloads {
         }
     }
 
+    /// Waits on the worker's clock.
+    pub(crate) async fn pause(&self, ms: u64) {
+        (self.pause)(ms).await;
+    }
+
     pub(crate) async fn put(
         &self,
         task: TaskId,

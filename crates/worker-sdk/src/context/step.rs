@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use rest_contract::{MAX_NAME_BYTES, MAX_PAYLOAD_BYTES};
 use task_events::{ErrorCategory, Sha256Hash, StepDone, Text};
 use tokio::sync::oneshot;
 
@@ -39,6 +40,7 @@ impl<'a> Step<'a> {
         F: FnOnce() -> R,
         R: Future<Output = Result<Bytes, HandlerError>>,
     {
+        self.check_name()?;
         let index = self.context.next_index.fetch_add(1, Ordering::Relaxed);
         if let Some(output) = self.recorded().await? {
             return Ok(output);
@@ -46,6 +48,14 @@ impl<'a> Step<'a> {
         self.announce().await?;
         let output = work().await?;
         self.record(index, output).await
+    }
+
+    fn check_name(&self) -> Result<(), HandlerError> {
+        if (1..=MAX_NAME_BYTES).contains(&self.name.len()) {
+            return Ok(());
+        }
+        let text = format!("a step name has {} bytes, it must have 1 to {MAX_NAME_BYTES}", self.name.len());
+        Err(HandlerError::permanent("STEP_NAME_INVALID", text))
     }
 
     // The output of an earlier attempt, if the plan says that it stands in.
@@ -95,6 +105,11 @@ impl<'a> Step<'a> {
     }
 
     async fn record(&self, index: u32, output: Bytes) -> Result<Bytes, HandlerError> {
+        if output.len() > MAX_PAYLOAD_BYTES {
+            let text =
+                format!("output of step {} has {} bytes, the limit is {MAX_PAYLOAD_BYTES}", self.name, output.len());
+            return Err(HandlerError::permanent("STEP_OUTPUT_TOO_LARGE", text));
+        }
         let key = PayloadKey::StepOutput(self.name.clone());
         let output_hash = Sha256Hash::of(&output);
         self.context.payloads.put(self.context.task_id(), key, output.clone(), &self.context.guard).await?;

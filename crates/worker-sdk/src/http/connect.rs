@@ -5,21 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::future::{Either, select};
-use rest_contract::{MAX_NAME_BYTES, MAX_SLOTS, MAX_WAIT_MS, Problem, Register, Registered};
+use rest_contract::{MAX_NAME_BYTES, MAX_SLOTS, MAX_WAIT_MS};
 use task_events::{Incarnation, Text};
 
-use super::{HttpCoordinator, InvalidUrl};
+use super::{HttpCoordinator, HttpWorker, InvalidUrl};
 use crate::machine::{Config, InvalidConfig};
-use crate::{Context, FileOutbox, HandlerError, Handlers, NoOutbox, SystemClock, Worker, WorkerClock};
-
-/// First pause before registering is tried again, doubled up to the longest, ms.
-const REGISTER_MIN_MS: u64 = 200;
-const REGISTER_MAX_MS: u64 = 5_000;
-/// Time between two pings, ms.
-const PING_EVERY_MS: u64 = 5_000;
-/// Of a lease, which runs from the sending of the poll, at most this part may pass in its wait.
-const WAIT_PART_OF_LEASE: u64 = 4;
+use crate::{Context, FileOutbox, HandlerError, Handlers, SystemClock, Worker, WorkerClock};
 
 impl Worker<HttpCoordinator, SystemClock> {
     /// A worker of the coordinator at `url` (`http://host:port`).
@@ -98,17 +89,6 @@ pub enum ConnectError {
         /// Why.
         why: std::io::Error,
     },
-}
-
-/// Why a worker ended by itself.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The coordinator does not take this worker as it is.
-    #[error("the coordinator refused this worker: {0}")]
-    Refused(Box<Problem>),
-    /// What the coordinator expects contradicts a setting.
-    #[error(transparent)]
-    Config(#[from] InvalidConfig),
 }
 
 impl Connect {
@@ -207,6 +187,10 @@ impl Connect {
 
     fn check(&self) -> Result<(), ConnectError> {
         name("worker_id", &self.worker_id)?;
+        // It stands in a path, where these mean something else.
+        if matches!(self.worker_id.as_str(), "." | "..") {
+            return Err(setting("worker_id", format!("{:?} cannot stand in a path", self.worker_id)));
+        }
         name("handler_version", &self.handler_version)?;
         self.queues.iter().try_for_each(|queue| name("queues", queue))?;
         if self.queues.is_empty() {
@@ -234,7 +218,7 @@ fn name(of: &'static str, text: &str) -> Result<(), ConnectError> {
     Err(setting(of, format!("{text:?} has {} bytes, must have 1..={MAX_NAME_BYTES}", text.len())))
 }
 
-type OpenOutbox = (FileOutbox, Vec<crate::machine::OutboxEntry>);
+pub(super) type OpenOutbox = (FileOutbox, Vec<crate::machine::OutboxEntry>);
 
 fn open(directory: &std::path::Path) -> std::io::Result<OpenOutbox> {
     std::fs::create_dir_all(directory)?;
@@ -248,82 +232,35 @@ fn random() -> u32 {
     u32::from_le_bytes(bytes)
 }
 
-/// A worker that is ready to run.
-pub struct HttpWorker {
-    coordinator: HttpCoordinator,
-    config: Config,
-    handlers: Handlers,
-    outbox: Option<OpenOutbox>,
-    drain_within: Duration,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl HttpWorker {
-    /// The transport, for reading the round-trip time while it runs.
-    pub fn coordinator(&self) -> HttpCoordinator {
-        self.coordinator.clone()
+    fn why(connect: Connect) -> String {
+        connect.build().err().expect("refused").to_string()
     }
 
-    /// This process of the worker.
-    pub fn incarnation(&self) -> Incarnation {
-        self.config.incarnation
+    fn good() -> Connect {
+        Worker::connect("http://h:1").worker_id("w").handler("t", |_| async { Ok(Bytes::new()) })
     }
 
-    /// Registers, however long that takes, then works until `stop` is ready or a newer process of
-    /// this worker was told of; finishes what runs and delivers what waits before it returns.
-    ///
-    /// # Errors
-    /// The coordinator refuses this worker.
-    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), RunError> {
-        let mut stop = Box::pin(stop);
-        let clock = SystemClock;
-        let registered = match select(Box::pin(register(&self.coordinator, &self.config, clock)), &mut stop).await {
-            Either::Left((registered, _)) => registered?,
-            Either::Right(((), _)) => return Ok(()),
-        };
-        let wait_ms = registered.max_wait_ms.min(registered.lease_ms / WAIT_PART_OF_LEASE);
-        self.config.poll_wait_ms = self.config.poll_wait_ms.min(wait_ms);
-        tracing::info!(worker_id = %self.config.worker_id, instance = %registered.instance, "registered");
-        let (port, payloads) = (self.coordinator.clone(), self.coordinator.clone());
-        let worker = match self.outbox {
-            Some(outbox) => Worker::with_outbox(port, payloads, clock, self.config, self.handlers, outbox)?,
-            None => {
-                let none = (NoOutbox, Vec::new());
-                Worker::with_outbox(port, payloads, clock, self.config, self.handlers, none)?
-            }
-        };
-        let working = Box::pin(worker.run(stop, self.drain_within));
-        match select(working, Box::pin(measure(&self.coordinator, clock))).await {
-            Either::Left(((), _)) => Ok(()),
-            Either::Right((never, _)) => match never {},
-        }
+    #[test]
+    fn a_setting_that_cannot_work_is_named() {
+        assert!(why(Worker::connect("http://h")).starts_with("worker_id \"\" has 0 bytes"));
+        assert!(why(Worker::connect("http://h").worker_id("w")).starts_with("queues are empty"));
+        assert!(why(Worker::connect("http://h").worker_id("w").queues(["q"])).starts_with("handlers are empty"));
+        assert_eq!(why(good().slots(0)), "slots must be in 1..=1000, is 0");
+        assert!(why(good().worker_id("..")).starts_with("worker_id"));
+        assert!(why(good().queues(["q".repeat(257)])).starts_with("queues"));
+        assert!(why(good().also_at("https://h")).starts_with("url"));
+        let dir = tempfile::tempdir().unwrap();
+        let _first = good().outbox(dir.path()).build().expect("the outbox is free");
+        assert!(why(good().outbox(dir.path())).contains("is in use"));
     }
-}
 
-async fn register(coordinator: &HttpCoordinator, config: &Config, clock: SystemClock) -> Result<Registered, RunError> {
-    let register = Register {
-        worker_id: config.worker_id.clone(),
-        incarnation: config.incarnation,
-        handler_version: config.handler_version.clone(),
-        queues: config.queues.clone(),
-        slots: config.slots,
-    };
-    let mut pause = REGISTER_MIN_MS;
-    loop {
-        match coordinator.register(&register).await {
-            Ok(Ok(registered)) => return Ok(registered),
-            Ok(Err(problem)) => return Err(RunError::Refused(Box::new(problem))),
-            Err(why) => tracing::warn!(%why, pause, "not registered yet"),
-        }
-        clock.sleep_until(clock.now().boot_ms + pause).await;
-        pause = (pause * 2).min(REGISTER_MAX_MS);
-    }
-}
-
-async fn measure(coordinator: &HttpCoordinator, clock: SystemClock) -> std::convert::Infallible {
-    loop {
-        if let Err(why) = coordinator.ping().await {
-            tracing::debug!(%why, "ping without an answer");
-        }
-        clock.sleep_until(clock.now().boot_ms + PING_EVERY_MS).await;
+    #[test]
+    fn queues_are_those_of_the_handlers_unless_they_are_named() {
+        assert_eq!(good().build().expect("settings").config.queues, ["t"]);
+        assert_eq!(good().queues(["q"]).build().expect("settings").config.queues, ["q"]);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use rest_contract::{MAX_NAME_BYTES, MAX_PAYLOAD_BYTES};
 use task_events::{Sha256Hash, Text};
 use tokio::task::JoinError;
 
@@ -20,8 +21,9 @@ pub(super) async fn execute(handler: Option<Handler>, context: Context) -> Handl
     match try_execute(handler, context.clone()).await {
         Ok(result_data_hash) => HandlerEnd::Success { result_data_hash },
         Err(mut error) => {
+            error.code = Text::from(cut_to(&error.code, MAX_NAME_BYTES));
             if let Some((cut, _)) = error.message.char_indices().nth(MAX_MESSAGE_CHARS) {
-                let text = Bytes::from(error.message.clone());
+                let text = Bytes::from(cut_to(&error.message, MAX_PAYLOAD_BYTES).to_owned());
                 // Without the whole text the report's beginning must do.
                 let _ = context.payloads.put(context.task_id(), PayloadKey::ErrorText, text, &context.guard).await;
                 error.message.truncate(cut);
@@ -45,9 +47,18 @@ async fn try_execute(handler: Option<Handler>, mut context: Context) -> Result<S
     }
     let (task, payloads, guard) = (context.task_id(), context.payloads.clone(), context.guard.clone());
     let result = handler(context).await?;
+    if result.len() > MAX_PAYLOAD_BYTES {
+        let text = format!("the result has {} bytes, the limit is {MAX_PAYLOAD_BYTES}", result.len());
+        return Err(HandlerError::permanent("RESULT_TOO_LARGE", text));
+    }
     let hash = Sha256Hash::of(&result);
     payloads.put(task, PayloadKey::Result, result, &guard).await?;
     Ok(hash)
+}
+
+// The longest beginning of at most so many bytes, cut on a character.
+fn cut_to(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
 }
 
 async fn parameters(context: &Context) -> Result<Bytes, HandlerError> {
