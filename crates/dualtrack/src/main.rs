@@ -2,9 +2,12 @@
 
 mod demo;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use dualtrack::dev;
+use tracing_subscriber::EnvFilter;
 
 /// Event-sourced, resumable, auditable task execution.
 #[derive(Parser)]
@@ -16,27 +19,40 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run everything in this process: REST, durable log and store in one folder
+    Dev(Box<dev::DevArgs>),
     /// Run the main job on real input: one task per file, killed half-way, resumed, proved complete
     Demo(Box<demo::DemoArgs>),
 }
 
+impl Command {
+    // What is logged unless DUALTRACK_LOG says otherwise.
+    const fn log_level(&self) -> &'static str {
+        match self {
+            Self::Dev(_) => "info,fjall=warn,lsm_tree=warn",
+            Self::Demo(_) => "error",
+        }
+    }
+}
+
 fn main() -> ExitCode {
+    let command = Cli::parse().command;
     tracing_subscriber::fmt()
         .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_default_env()
-                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error")),
+            EnvFilter::try_from_env("DUALTRACK_LOG").unwrap_or_else(|_| EnvFilter::new(command.log_level())),
         )
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
-    let outcome = match Cli::parse().command {
-        Command::Demo(args) => demo::run(*args),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            say_error(&why);
-            ExitCode::FAILURE
-        }
+    match command {
+        Command::Dev(args) => dev::run(&args),
+        Command::Demo(args) => match demo::run(*args) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => {
+                say_error(&why);
+                ExitCode::FAILURE
+            }
+        },
     }
 }
 

@@ -27,10 +27,10 @@ pub struct Client {
     transport: Transport,
 }
 
-/// What `/healthz` says: the body is for people, so it is kept as it is.
+/// What `/healthz` or `/readyz` says: the body is for people, so it is kept as it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Health {
-    /// HTTP status: 200 when the process is well.
+    /// HTTP status: 200 when all is well.
     pub status: u16,
     /// Its words.
     pub body: Value,
@@ -124,6 +124,13 @@ impl Client {
     /// What the server says of its health; an answer of any status is one.
     pub async fn health(&self) -> Answer<Health> {
         let reply = self.transport.send(Call::get("/healthz", &[])).await?;
+        let body = self.transport.read(&reply, &[reply.status])?;
+        Ok(Health { status: reply.status, body })
+    }
+
+    /// Whether the server makes progress (`/readyz`): 200 once it can take requests.
+    pub async fn ready(&self) -> Answer<Health> {
+        let reply = self.transport.send(Call::get("/readyz", &[])).await?;
         let body = self.transport.read(&reply, &[reply.status])?;
         Ok(Health { status: reply.status, body })
     }

@@ -10,6 +10,10 @@ use serde::de::DeserializeOwned;
 
 use crate::ClientError;
 
+/// Connections are let go of this long after their last call: before the server does (5 s), so that
+/// no call is sent into one that is being closed.
+const IDLE: Duration = Duration::from_secs(3);
+
 /// How long a call may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
@@ -91,6 +95,7 @@ impl Transport {
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(timeouts.connect)
             .tcp_nodelay(true)
+            .pool_idle_timeout(IDLE)
             .build()
             .map_err(|e| unusable(chain(&e)))?;
         let shown = base.as_str().trim_end_matches('/').to_owned();

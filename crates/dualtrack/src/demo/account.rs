@@ -7,9 +7,12 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use event_log::{EventLog, RawRecord, Tail as _, write_dump};
+use event_log::{EmbeddedConfig, EmbeddedLog, EventLog, RawRecord, Tail as _, write_dump};
 use task_core::{PartitionState, Record, Verdict, invariants};
-use task_events::{Body, Offset, PartitionId, TaskId, TaskState, Text};
+use task_events::{Body, Offset, PartitionId, TaskId, TaskState};
+
+use super::files::Places;
+use super::{DemoArgs, PARTITIONS};
 
 /// One record of a task, as people read it.
 #[derive(Debug)]
@@ -28,7 +31,7 @@ pub struct Line {
 #[derive(Debug)]
 pub struct TaskAccount {
     /// Its input file.
-    pub name: Text,
+    pub name: String,
     /// State after the last record.
     pub state: TaskState,
     /// Attempts handed out.
@@ -52,12 +55,26 @@ pub struct Account {
     pub claims: u64,
     /// Broker time of the first and last accepted task event.
     pub span_ms: Option<(i64, i64)>,
+    /// Input of each task that its creator knows of.
+    names: BTreeMap<TaskId, String>,
 }
 
-/// Reads the whole log, folds it, and writes `dump` (raw records) and `verdicts` (what this fold
-/// said of each) for the checker.
-pub async fn account<L: EventLog>(log: &L, dump: &Path, verdicts: &Path) -> anyhow::Result<Account> {
-    let mut account = Account::default();
+/// Reads the whole log, folds it, and writes the dump (raw records) and the verdicts (what this fold
+/// said of each) for the checker. `names` has the input of each task.
+pub async fn read(_: &DemoArgs, places: &Places, names: &BTreeMap<TaskId, String>) -> anyhow::Result<Account> {
+    let log = EmbeddedLog::open(EmbeddedConfig::new(places.data.join("log"), PARTITIONS))?;
+    let account = account(&log, &places.dump, &places.verdicts, names).await;
+    log.close();
+    account
+}
+
+async fn account<L: EventLog>(
+    log: &L,
+    dump: &Path,
+    verdicts: &Path,
+    names: &BTreeMap<TaskId, String>,
+) -> anyhow::Result<Account> {
+    let mut account = Account { names: names.clone(), ..Account::default() };
     let mut dump_file = BufWriter::new(File::create(dump).with_context(|| format!("cannot write {}", dump.display()))?);
     let mut verdict_file =
         BufWriter::new(File::create(verdicts).with_context(|| format!("cannot write {}", verdicts.display()))?);
@@ -133,8 +150,8 @@ impl Account {
             self.claims += u64::from(rejected.is_none() && matches!(event.body, Body::OwnershipClaimed(_)));
             return;
         };
-        if let (Body::TaskCreated(b), None) = (&event.body, rejected) {
-            let name = b.payload_ref.clone().unwrap_or_default();
+        if let (Body::TaskCreated(_), None) = (&event.body, rejected) {
+            let name = self.names.get(&id).cloned().unwrap_or_else(|| "nobody's".to_owned());
             let fresh =
                 TaskAccount { name, state: TaskState::Created, attempts: 0, resumed_steps: 0, lines: Vec::new() };
             self.tasks.insert(id, fresh);

@@ -1,11 +1,65 @@
-//! The demo's input: the files of a directory tree.
+//! The demo's input, the files of a directory tree, and the folders of a run.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 
 /// Folders that hold no input of anybody's: version control, builds, downloads, caches.
 const SKIPPED: [&str; 6] = [".git", "target", ".dev", "node_modules", "__pycache__", ".venv"];
+
+/// Marks a work folder as the demo's own.
+const MARK: &str = ".dualtrack-demo";
+
+/// Folders and files of one run.
+pub struct Places {
+    /// Outputs.
+    pub out: PathBuf,
+    /// The server's data: log, rows, checkpoints.
+    pub data: PathBuf,
+    /// The server's settings.
+    pub settings: PathBuf,
+    /// Outboxes of the workers.
+    pub outboxes: PathBuf,
+    /// What handlers did.
+    pub ledger: PathBuf,
+    /// Lets held handlers go on once it is there.
+    pub go: PathBuf,
+    /// Raw records, for the checker.
+    pub dump: PathBuf,
+    /// What the production fold said of each.
+    pub verdicts: PathBuf,
+}
+
+impl Places {
+    /// All below the work folder.
+    pub fn below(work: &Path) -> Self {
+        Self {
+            out: work.join("out"),
+            data: work.join("data"),
+            settings: work.join("dev.toml"),
+            outboxes: work.join("outboxes"),
+            ledger: work.join("ledger.txt"),
+            go: work.join("go"),
+            dump: work.join("log.dtlog"),
+            verdicts: work.join("log.verdicts.jsonl"),
+        }
+    }
+}
+
+/// Empties the work folder; only one that an earlier demo made, since --work may be mistyped.
+pub fn empty(work: &Path) -> anyhow::Result<()> {
+    let mark = work.join(MARK);
+    if work.exists() {
+        let ours = mark.exists() || std::fs::read_dir(work).is_ok_and(|mut entries| entries.next().is_none());
+        ensure!(ours, "{} is not a folder of an earlier demo: give --work another one", work.display());
+        std::fs::remove_dir_all(work).with_context(|| format!("cannot empty {}", work.display()))?;
+    }
+    let places = Places::below(work);
+    for folder in [work, &places.out, &places.outboxes] {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    std::fs::write(&mark, "made by dualtrack demo\n").with_context(|| format!("cannot write {}", mark.display()))
+}
 
 /// Every regular file below `dir`, as paths relative to it, in order. Links are not followed.
 pub fn list(dir: &Path, except: &Path) -> anyhow::Result<Vec<PathBuf>> {

@@ -1,20 +1,29 @@
 //! What a worker of the demo does with a file: hash it, count it, compress it.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
 use task_events::Sha256Hash;
 use worker_sdk::{Context, HandlerError};
 
 use super::files::output_of;
+use super::gate::Gate;
 use super::ledger::Ledger;
-use super::payloads::write_whole;
-use super::serve::Progress;
 
-/// What every handler of the pool works with.
+/// Parameters of a task, as its creator sends them.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Parameters {
+    /// Input file, relative to the tree.
+    pub file: String,
+    /// SHA-256 of its content when the task was created, 64 hexadecimal digits.
+    pub sha256: String,
+}
+
+/// What every handler works with.
 #[derive(Clone)]
 pub struct Job {
     /// Input tree.
@@ -23,37 +32,34 @@ pub struct Job {
     pub out: PathBuf,
     /// What really ran.
     pub ledger: Ledger,
-    /// How far the pool is.
-    pub progress: Progress,
+    /// Holds handlers for the kill.
+    pub gate: Gate,
 }
 
 impl Job {
     /// Three steps, each recorded, so that a later attempt goes on after the last one that is done.
     pub async fn run(self, context: Context) -> Result<Bytes, HandlerError> {
-        let Some(name) = context.payload_ref() else {
-            return Err(HandlerError::permanent("NO_FILE", "the task names no file"));
-        };
-        let input = self.dir.join(name);
-        let output = output_of(&self.out, name.as_ref());
+        let Parameters { file, sha256 } = serde_json::from_slice(context.params())
+            .map_err(|why| HandlerError::permanent("BAD_PARAMETERS", why.to_string()))?;
+        let input = self.dir.join(&file);
+        let output = output_of(&self.out, file.as_ref());
         let task = context.task_id().to_string();
         let note = |step: &str| self.ledger.note(&task, step);
 
         let hash = context.step("hash").idempotent(true).run(|| async {
             note("hash")?;
-            let hash = Sha256Hash::of(&tokio::fs::read(&input).await?);
-            if hash != context.payload_hash() {
-                return Err(HandlerError::permanent(
-                    "FILE_CHANGED",
-                    format!("{} changed since its task was created", input.display()),
-                ));
+            let hash = Sha256Hash::of(&tokio::fs::read(&input).await?).to_string();
+            if hash != sha256 {
+                let why = format!("{} changed since its task was created", input.display());
+                return Err(HandlerError::permanent("FILE_CHANGED", why));
             }
-            Ok(hash.to_string().into())
+            Ok(hash.into())
         });
         let hash = hash.await?;
 
         let count = context.step("count").idempotent(true).run(|| async {
             note("count")?;
-            self.progress.second_step().await;
+            self.gate.pass(&task).await?;
             Ok(count(&tokio::fs::read(&input).await?))
         });
         let count = count.await?;
@@ -70,7 +76,6 @@ impl Job {
             Ok(size.into())
         });
         let size = size.await?;
-        self.progress.returned();
         let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
         let result = serde_json::json!({ "sha256": text(&hash), "count": text(&count), "gz_bytes": text(&size) });
         Ok(result.to_string().into())
@@ -87,4 +92,17 @@ fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes)?;
     encoder.finish()
+}
+
+// Whole or not at all, also after a crash.
+fn write_whole(place: &Path, content: &[u8]) -> std::io::Result<()> {
+    let folder = place.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut beside = place.as_os_str().to_owned();
+    beside.push(".part");
+    let mut file = std::fs::File::create(&beside)?;
+    file.write_all(content)?;
+    file.sync_data()?;
+    std::fs::rename(&beside, place)?;
+    std::fs::File::open(folder)?.sync_all()
 }

@@ -1,198 +1,168 @@
-//! The demo's outer process: starts the server, sees it die by its own SIGKILL, starts it again,
-//! and then holds the log, the rows, the outputs and the handlers' ledger against each other.
+//! The demo's plot: a server and two workers as processes, one worker and then the server killed
+//! while handlers are at work, both started again; in the end the log, the rows, the outputs and the
+//! handlers' ledger are held against each other.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Write as _;
-use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Stdio;
 
-use anyhow::{Context as _, bail, ensure};
-use event_log::{EmbeddedConfig, EmbeddedLog, KafkaConfig, KafkaLog, TopicSpec};
-use task_events::TaskState;
+use anyhow::{Context as _, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use rest_client::Client;
+use service_kit::{Clock as _, SystemClock};
+use task_events::TaskId;
 
-use super::account::{Account, account};
-use super::compare::compare;
-use super::rows::{self, Rows};
-use super::show::{Summary, history, judge, table};
-use super::{DemoArgs, LogKind, PARTITIONS, files, ledger};
+use super::create::{create_all, still_open};
+use super::files::{Places, empty, list};
+use super::gate::held_by;
+use super::process::{Process, Server};
+use super::{DemoArgs, account, ledger, report, settings, worker};
 
-/// Marks a work folder as the demo's own.
-const MARK: &str = ".dualtrack-demo";
-
-/// Folders and files of one run.
-pub struct Places {
-    /// Outputs.
-    pub out: PathBuf,
-    /// Embedded log.
-    pub log: PathBuf,
-    /// Snapshot rows and checkpoints.
-    pub store: PathBuf,
-    /// Step outputs and outboxes.
-    pub payloads: PathBuf,
-    /// What handlers did.
-    pub ledger: PathBuf,
-    dump: PathBuf,
-    verdicts: PathBuf,
-}
-
-impl Places {
-    /// All below the work folder.
-    pub fn below(work: &Path) -> Self {
-        Self {
-            out: work.join("out"),
-            log: work.join("log"),
-            store: work.join("store"),
-            payloads: work.join("payloads"),
-            ledger: work.join("ledger.txt"),
-            dump: work.join("log.dtlog"),
-            verdicts: work.join("log.verdicts.jsonl"),
-        }
-    }
-}
+/// Pause between two looks, ms.
+const LOOK_MS: u64 = 50;
+/// Longest time until enough handlers are held, or until some task is closed, ms.
+const PATIENCE_MS: u64 = 120_000;
 
 /// Runs the demo; an error if anything is missing or wrong.
 pub async fn supervise(args: &DemoArgs) -> anyhow::Result<()> {
     let places = Places::below(&args.work);
     empty(&args.work)?;
-    for folder in [&places.out, &places.payloads] {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    }
-    let mut inputs = files::list(&args.dir, &args.work)?;
-    if let Some(limit) = args.limit {
-        inputs.truncate(limit);
-    }
+    let mut inputs = list(&args.dir, &args.work)?;
+    inputs.truncate(args.limit.unwrap_or(usize::MAX));
     ensure!(!inputs.is_empty(), "{} holds no files: give --dir a folder with some", args.dir.display());
+    settings::write(args, &places)?;
     let mut say = std::io::stdout();
-    writeln!(
-        say,
-        "{} files below {}: one task each, three steps (hash, count, compress)",
-        inputs.len(),
-        args.dir.display()
-    )?;
+    let (count, dir) = (inputs.len(), args.dir.display());
+    writeln!(say, "{count} files below {dir}: one task each, three steps (hash, count, compress)")?;
 
-    writeln!(say, "first start: it will kill itself half-way, while handlers are inside their second step")?;
-    let killed = serve(args, true)?;
-    ensure!(killed.signal() == Some(9), "the first process should have died by SIGKILL but ended with {killed}");
-    writeln!(
-        say,
-        "killed by SIGKILL; second start: it reads the log, claims, waits for the dead worker's leases, resumes"
-    )?;
-    let ended = serve(args, false)?;
-    ensure!(ended.success(), "the second process ended with {ended}");
+    let server = Server::start(&places.settings, "127.0.0.1:0").await?;
+    let url = server.url.clone();
+    let listen = url.trim_start_matches("http://").to_owned();
+    writeln!(say, "server is up at {url}")?;
+    let client = Client::new(&url)?;
+    let tasks = create_all(&client, &args.dir, &inputs).await?;
+    writeln!(say, "{} tasks created over HTTP", tasks.len())?;
 
-    let account = read_account(args, &places).await?;
-    let rows = rows::compare(&places.store, &account).await?;
-    report(args, &places, &inputs, &account, &rows)
+    // A third passes the first worker, then half of what is left the second.
+    let first = Part { worker: "worker-1", passing: count / 3, held: (count - count / 3).min(worker::SLOTS as usize) };
+    let left = count - first.passing;
+    let second = Part { worker: "worker-2", passing: left / 2, held: (left - left / 2).min(worker::SLOTS as usize) };
+    let mut worker_1 = start_worker(args, &url, first.worker, Some(first.passing))?;
+    let mut server = server;
+    first.wait(&places, &mut worker_1, &mut server).await?;
+    worker_1.kill()?;
+    writeln!(say, "worker-1 killed by SIGKILL, {} of its handlers were inside step 2", first.held)?;
+
+    let mut worker_2 = start_worker(args, &url, second.worker, Some(second.passing))?;
+    second.wait(&places, &mut worker_2, &mut server).await?;
+    server.kill()?;
+    writeln!(say, "server killed by SIGKILL, {} handlers of worker-2 were inside step 2", second.held)?;
+    let mut server = Server::start(&places.settings, &listen).await?;
+    std::fs::write(&places.go, "go on\n").with_context(|| format!("cannot write {}", places.go.display()))?;
+    let mut worker_1 = start_worker(args, &url, "worker-1", None)?;
+    writeln!(say, "server and worker-1 started again; what was broken off is resumed")?;
+
+    let open: Vec<TaskId> = tasks.keys().copied().collect();
+    wait_for_all(&client, open, [&mut worker_1, &mut worker_2], &mut server).await?;
+    worker_1.stop().await?;
+    worker_2.stop().await?;
+    server.stop().await?;
+
+    let account = account::read(args, &places, &tasks).await?;
+    report::report(args, &places, &inputs, &account).await?;
+    if args.exit { Ok(()) } else { stay(&places, &listen, &tasks).await }
 }
 
-// Only a folder that an earlier demo made is emptied: --work may be mistyped.
-fn empty(work: &Path) -> anyhow::Result<()> {
-    let mark = work.join(MARK);
-    if work.exists() {
-        let ours = mark.exists() || std::fs::read_dir(work).is_ok_and(|mut entries| entries.next().is_none());
-        ensure!(ours, "{} is not a folder of an earlier demo: give --work another one", work.display());
-        std::fs::remove_dir_all(work).with_context(|| format!("cannot empty {}", work.display()))?;
+fn start_worker(args: &DemoArgs, url: &str, name: &str, passing: Option<usize>) -> anyhow::Result<Process> {
+    let passing = passing.map(|n| n.to_string());
+    let mut arguments: Vec<&OsStr> = vec!["demo".as_ref(), "--worker".as_ref(), name.as_ref()];
+    arguments.extend::<[&OsStr; 6]>([
+        "--url".as_ref(),
+        url.as_ref(),
+        "--dir".as_ref(),
+        args.dir.as_os_str(),
+        "--work".as_ref(),
+        args.work.as_os_str(),
+    ]);
+    if let Some(passing) = &passing {
+        arguments.extend::<[&OsStr; 2]>(["--hold-after".as_ref(), passing.as_ref()]);
     }
-    std::fs::create_dir_all(work).with_context(|| format!("cannot create {}", work.display()))?;
-    std::fs::write(&mark, "made by dualtrack demo\n").with_context(|| format!("cannot write {}", mark.display()))
+    Process::start(name, &arguments, Stdio::inherit())
 }
 
-fn serve(args: &DemoArgs, kill: bool) -> anyhow::Result<ExitStatus> {
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let mut command = Command::new(program);
-    command.arg("demo").args(args.forwarded()).arg("--serve");
-    if kill {
-        command.arg("--kill-half-way");
-    }
-    command.status().context("cannot start the server process")
+/// What one worker does before the kill.
+struct Part {
+    worker: &'static str,
+    /// Handlers that pass their second step.
+    passing: usize,
+    /// Handlers that must be held in it.
+    held: usize,
 }
 
-async fn read_account(args: &DemoArgs, places: &Places) -> anyhow::Result<Account> {
-    match args.log {
-        LogKind::Embedded => {
-            let log = EmbeddedLog::open(EmbeddedConfig::new(&places.log, PARTITIONS))?;
-            let account = account(&log, &places.dump, &places.verdicts).await;
-            log.close();
-            account
+impl Part {
+    // Until so many handlers of the worker are inside their second step.
+    async fn wait(&self, places: &Places, worker: &mut Process, server: &mut Server) -> anyhow::Result<()> {
+        let until = SystemClock.boot_ms() + PATIENCE_MS;
+        let held = held_by(self.worker);
+        loop {
+            let runs = ledger::runs(&places.ledger)?;
+            let held = runs.keys().filter(|(_, what)| *what == held).count();
+            if held >= self.held {
+                return Ok(());
+            }
+            worker.is_running()?;
+            server.is_running()?;
+            let (name, wanted) = (self.worker, self.held);
+            ensure!(
+                SystemClock.boot_ms() < until,
+                "only {held} of {wanted} handlers of {name} are inside step 2 after {PATIENCE_MS} ms"
+            );
+            SystemClock.sleep_until(SystemClock.boot_ms() + LOOK_MS).await;
         }
-        LogKind::Kafka => {
-            let log = open_kafka(args, "account").await?;
-            let account = account(&log, &places.dump, &places.verdicts).await;
-            log.close(std::time::Duration::from_secs(5)).await;
-            account
+    }
+}
+
+async fn wait_for_all(
+    client: &Client,
+    mut open: Vec<TaskId>,
+    workers: [&mut Process; 2],
+    server: &mut Server,
+) -> anyhow::Result<()> {
+    let [one, other] = workers;
+    // Drawn on a terminal only; indicatif sees to that.
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} tasks {elapsed}");
+    let bar = ProgressBar::new(open.len() as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let all = open.len();
+    let mut until = SystemClock.boot_ms() + PATIENCE_MS;
+    while !open.is_empty() {
+        let before = open.len();
+        open = still_open(client, open).await;
+        bar.set_position((all - open.len()) as u64);
+        if open.len() < before {
+            until = SystemClock.boot_ms() + PATIENCE_MS;
         }
+        for process in [&mut *one, &mut *other] {
+            process.is_running()?;
+        }
+        server.is_running()?;
+        ensure!(SystemClock.boot_ms() < until, "{} tasks are open, none was closed in {PATIENCE_MS} ms", open.len());
+        SystemClock.sleep_until(SystemClock.boot_ms() + LOOK_MS).await;
     }
-}
-
-/// Opens the topic of the demo, making it if it is not there.
-pub async fn open_kafka(args: &DemoArgs, client: &str) -> anyhow::Result<KafkaLog> {
-    let Some(bootstrap) = &args.bootstrap else { bail!("--log kafka needs --bootstrap HOST:PORT") };
-    let mut config = KafkaConfig::new(bootstrap, &args.topic, PARTITIONS);
-    client.clone_into(&mut config.client_id);
-    let spec = TopicSpec::single_node();
-    event_log::ensure_topic(&config, &spec).await?;
-    Ok(KafkaLog::open(config, &spec).await?)
-}
-
-fn report(args: &DemoArgs, places: &Places, inputs: &[PathBuf], account: &Account, rows: &Rows) -> anyhow::Result<()> {
-    let mut say = std::io::stdout();
-    let summary = Summary::of(account);
-    writeln!(say, "\n{}\n", table(account, &summary))?;
-
-    let runs = ledger::runs(&places.ledger)?;
-    let resumed: Vec<_> = account.tasks.iter().filter(|(_, t)| t.resumed_steps > 0).collect();
-    let kept = resumed.iter().filter(|(id, _)| runs.get(&(id.to_string(), "hash".to_owned())) == Some(&1)).count();
-    if let Some((id, task)) = resumed.first() {
-        writeln!(say, "history of task {id} ({}), resumed:", task.name)?;
-        history(&mut say, task)?;
-        writeln!(say)?;
-    }
-
-    let done = account.tasks.values().filter(|t| t.state == TaskState::Success).count();
-    let compared = compare(&args.dir, inputs, &places.out)?;
-    let mut all = true;
-    let mut check = |good: bool, text: String| {
-        all &= good;
-        judge(&mut say, good, &text)
-    };
-    check(
-        account.tasks.len() == inputs.len(),
-        format!("{} files, {} tasks in the log", inputs.len(), account.tasks.len()),
-    )?;
-    check(done == inputs.len(), format!("{done} of {} tasks ended in SUCCESS", inputs.len()))?;
-    let wrong = compared.wrong.first().map(|w| format!("; first: {w}")).unwrap_or_default();
-    check(
-        compared.wrong.is_empty() && compared.right == inputs.len(),
-        format!("{} outputs unpack to exactly their input, {} do not{wrong}", compared.right, compared.wrong.len()),
-    )?;
-    check(
-        kept > 0 && kept == resumed.len(),
-        format!("{} tasks were resumed, {kept} of them ran their first step exactly once", resumed.len()),
-    )?;
-    let wrong = rows.wrong.as_ref().map(|w| format!("; first that does not: {w}")).unwrap_or_default();
-    check(
-        rows.right == account.tasks.len() && rows.checkpointed == usize::from(PARTITIONS),
-        format!(
-            "{} snapshot rows tell the state the log tells{wrong}; {} of {PARTITIONS} partitions have a checkpoint",
-            rows.right, rows.checkpointed
-        ),
-    )?;
-    let (content, words) = ask_checker(args, places)?;
-    check(content, format!("independent checker: {words}"))?;
-    ensure!(all, "the demo found something broken; the log and all files are in {}", args.work.display());
-    writeln!(say, "\neverything adds up; log, dump and outputs are in {}", args.work.display())?;
+    bar.finish_and_clear();
     Ok(())
 }
 
-// The checker shares no code with this program: it reads the raw bytes, and what this fold said.
-fn ask_checker(args: &DemoArgs, places: &Places) -> anyhow::Result<(bool, String)> {
-    let mut command = Command::new("python3");
-    command.arg(&args.checker).arg(&places.dump).arg("--compare").arg(&places.verdicts).arg("--complete");
-    let output = command.output().context("cannot run python3 for the checker")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    if !output.status.success() {
-        let errors = String::from_utf8_lossy(&output.stderr);
-        return Ok((false, format!("{}\n{text}{errors}", output.status)));
+// The server stays up, so that people can look around.
+async fn stay(places: &Places, listen: &str, tasks: &BTreeMap<TaskId, String>) -> anyhow::Result<()> {
+    let server = Server::start(&places.settings, listen).await?;
+    let mut say = std::io::stdout();
+    writeln!(say, "\nserver is up at {}; look around, end with Ctrl-C:", server.url)?;
+    if let Some(task) = tasks.keys().next() {
+        for what in ["show", "events", "why", "result"] {
+            writeln!(say, "  dualtrack task {what} {task} --url {}", server.url)?;
+        }
     }
-    Ok((true, text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("content").trim().to_owned()))
+    tokio::signal::ctrl_c().await.context("cannot listen for Ctrl-C")?;
+    server.stop().await
 }

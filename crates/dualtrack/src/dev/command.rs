@@ -1,0 +1,170 @@
+//! The command `dualtrack dev`: flags, the start line, signals.
+
+use std::future::Future;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use futures::future::{Either, select};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::{Dev, DevError, Settings, Sources};
+
+/// Flags of `dualtrack dev`. Each one is a setting of the same name; see --print-config.
+#[derive(Clone, Debug, Default, Args)]
+pub struct DevArgs {
+    /// Folder of log and store; one process at a time [default: ./dualtrack-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where REST answers; port 0 takes a free one [default: 127.0.0.1:7420]
+    #[arg(long, value_name = "IP:PORT")]
+    listen: Option<String>,
+    /// Serve addresses other than loopback, although nobody is authenticated yet
+    #[arg(long)]
+    insecure: bool,
+    /// Partitions of the log, fixed for the life of the folder [default: 16]
+    #[arg(long, value_name = "N")]
+    partitions: Option<u16>,
+    /// Coordinators in this process, 1 or 2 [default: 1]
+    #[arg(long, value_name = "N")]
+    instances: Option<u16>,
+    /// File of settings (TOML)
+    #[arg(long, value_name = "FILE", env = "DUALTRACK_CONFIG")]
+    config: Option<PathBuf>,
+    /// Any other setting, such as coordinator.lease_ms=90000
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    set: Vec<(String, String)>,
+    /// Print all settings as they would be used, and end
+    #[arg(long)]
+    print_config: bool,
+}
+
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("it must be KEY=VALUE, such as coordinator.lease_ms=90000")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+impl DevArgs {
+    /// The settings of all layers.
+    ///
+    /// # Errors
+    /// [`DevError`] names what is not known or not allowed.
+    pub fn settings(&self) -> Result<Settings, DevError> {
+        let mut flags = self.set.clone();
+        let mut flag = |key: &str, value: Option<String>| flags.extend(value.map(|value| (key.to_owned(), value)));
+        flag("dev.data", self.data.as_ref().map(|data| data.to_string_lossy().into_owned()));
+        flag("dev.listen", self.listen.clone());
+        flag("dev.insecure", self.insecure.then(|| "true".to_owned()));
+        flag("dev.partitions", self.partitions.map(|n| n.to_string()));
+        flag("dev.instances", self.instances.map(|n| n.to_string()));
+        // Names that are not UTF-8 are none of ours.
+        let environment = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+        let settings = Sources { file: self.config.clone(), environment: environment.collect(), flags }.load()?;
+        settings.validate()?;
+        Ok(settings)
+    }
+}
+
+/// Runs until a signal or a failure. Exit codes: 0 after a clean hand-over, 1 for a failure, 2 for
+/// settings that cannot work, 128 + number when a second signal ends it at once.
+pub fn run(args: &DevArgs) -> ExitCode {
+    let outcome = args.settings().and_then(|settings| {
+        if args.print_config {
+            say(&settings.to_toml());
+            return Ok(());
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|why| DevError::Threads(why.to_string()))?;
+        runtime.block_on(serve(&settings))
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            complain(&why);
+            ExitCode::from(if why.is_usage() { 2 } else { 1 })
+        }
+    }
+}
+
+async fn serve(settings: &Settings) -> Result<(), DevError> {
+    // Before anything is open, so that a signal never meets a half-started process.
+    let mut signals = Signals::listen()?;
+    let mut dev = Dev::start(settings)?;
+    say(&start_line(settings, &dev));
+    let began = {
+        let ready = Box::pin(dev.ready());
+        match select(ready, Box::pin(signals.next())).await {
+            Either::Left((Ok(()), _)) => Ok(None),
+            Either::Left((Err(why), _)) => Err(why),
+            Either::Right((number, _)) => Ok(Some(number)),
+        }
+    };
+    let ended = match began {
+        Ok(None) => {
+            say("ready\n");
+            let failure = Box::pin(dev.failure());
+            match select(failure, Box::pin(signals.next())).await {
+                Either::Left((why, _)) => Err(why),
+                Either::Right((number, _)) => Ok(number),
+            }
+        }
+        Ok(Some(number)) => Ok(number),
+        Err(why) => Err(why),
+    };
+    tracing::info!(
+        "stopping: requests under way are answered, partitions handed over; a second signal ends it at once"
+    );
+    let stopped = match select(Box::pin(dev.stop()), Box::pin(signals.next())).await {
+        Either::Left((stopped, _)) => stopped,
+        Either::Right((number, _)) => std::process::exit(128 + number),
+    };
+    ended?;
+    stopped?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn start_line(settings: &Settings, dev: &Dev) -> String {
+    let kept = if settings.archive.enabled {
+        format!("data in {}", dev.folder.path().display())
+    } else {
+        "NOTHING IS KEPT (archive.enabled = false)".to_owned()
+    };
+    let urls = dev.urls().join(" and ");
+    format!("dualtrack {} on {urls}, {kept}, {} partitions\n", env!("CARGO_PKG_VERSION"), settings.dev.partitions)
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, DevError> {
+        let listen = |kind| signal(kind).map_err(|why| DevError::Threads(why.to_string()));
+        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    /// The number of the next one.
+    fn next(&mut self) -> impl Future<Output = i32> {
+        let Self { terminate, interrupt } = self;
+        async move {
+            match select(Box::pin(terminate.recv()), Box::pin(interrupt.recv())).await {
+                Either::Left(_) => SignalKind::terminate().as_raw_value(),
+                Either::Right(_) => SignalKind::interrupt().as_raw_value(),
+            }
+        }
+    }
+}
+
+// A reader that went away is no reason to stop serving.
+fn say(text: &str) {
+    let mut out = std::io::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+#[expect(clippy::print_stderr, reason = "why the program does not go on, for whoever started it")]
+fn complain(why: &DevError) {
+    eprintln!("dualtrack: {why}");
+}

@@ -1,0 +1,192 @@
+//! Settings, validated: what `config.default.toml` documents.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use coordinator::owner::{LockUnavailablePolicy, OwnerConfig};
+use serde::{Deserialize, Serialize};
+use task_core::decide::RetryPolicy;
+use task_engine::EngineConfig;
+use task_events::{Incarnation, MAX_PARTITIONS, Text};
+
+use super::DevError;
+
+/// All settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// The process.
+    pub dev: DevSettings,
+    /// What is kept.
+    pub archive: ArchiveSettings,
+    /// Owners.
+    pub coordinator: CoordinatorSettings,
+    /// Locks.
+    pub lock: LockSettings,
+    /// Retries.
+    pub task_engine: EngineSettings,
+}
+
+/// `[dev]`: the process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DevSettings {
+    /// Folder of log and store.
+    pub data: PathBuf,
+    /// Where REST answers, `HOST:PORT`.
+    pub listen: String,
+    /// Addresses other than loopback are served.
+    pub insecure: bool,
+    /// Partitions of the log, 1 to 1,024.
+    pub partitions: u16,
+    /// Coordinators, 1 or 2.
+    pub instances: u16,
+    /// Threads of each instance, 1 to 64.
+    pub worker_threads: usize,
+}
+
+/// `[archive]`: what is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArchiveSettings {
+    /// `false`: log and store are volatile, nothing is kept.
+    pub enabled: bool,
+}
+
+/// `[coordinator]`: what a deployment may set of an [`OwnerConfig`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each field is the OwnerConfig field of its name, documented there")]
+pub struct CoordinatorSettings {
+    pub lease_ms: u64,
+    pub lease_max_ms: u64,
+    pub heartbeat_ms: u64,
+    pub lease_margin_percent: u64,
+    pub lease_margin_ms: u64,
+    pub not_started_ms: u64,
+    pub cancel_grace_ms: u64,
+    pub proof_ms: u64,
+    pub renew_ms: u64,
+    pub request_ms: u64,
+    pub max_in_flight: usize,
+    pub owed_bytes: usize,
+    pub row_lag_ms: u64,
+    pub pen_lag_ms: u64,
+    pub max_open_tasks: usize,
+    pub optimistic_start: bool,
+}
+
+/// `[lock]`: locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockSettings {
+    /// What to do while the lock server is away.
+    pub on_unavailable: OnUnavailable,
+    /// Time to live of a lock, ms; at most the lease.
+    pub ttl_ms: u64,
+}
+
+/// `lock.on_unavailable`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnUnavailable {
+    /// Hand out, fenced by the log.
+    FenceOnly,
+    /// Hand out nothing.
+    Pause,
+}
+
+/// `[task_engine]`: retries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EngineSettings {
+    /// First pause before a retry, ms.
+    pub backoff_base_ms: u64,
+    /// Longest, ms.
+    pub backoff_cap_ms: u64,
+}
+
+impl Settings {
+    /// Refuses what contradicts itself; the first broken rule is named with keys and values.
+    ///
+    /// # Errors
+    /// [`DevError::Conflict`] or [`DevError::Setting`].
+    pub fn validate(&self) -> Result<(), DevError> {
+        let rule = |ok: bool, key, value: String, rule| {
+            if ok { Ok(()) } else { Err(DevError::Setting { key, value, rule }) }
+        };
+        let dev = &self.dev;
+        let partitions = (1..=MAX_PARTITIONS).contains(&dev.partitions);
+        rule(partitions, "dev.partitions", dev.partitions.to_string(), "1 to 1024")?;
+        rule((1..=2).contains(&dev.instances), "dev.instances", dev.instances.to_string(), "1 or 2")?;
+        let threads = (1..=64).contains(&dev.worker_threads);
+        rule(threads, "dev.worker_threads", dev.worker_threads.to_string(), "1 to 64")?;
+        let strangers = "only loopback addresses are served without --insecure, since nobody is authenticated yet";
+        let loopback = dev.insecure || self.addresses()?.iter().all(|address| address.ip().is_loopback());
+        rule(loopback, "dev.listen", dev.listen.clone(), strangers)?;
+        self.owner().validate()?;
+        let ttl = self.lock.ttl_ms <= self.coordinator.lease_ms && self.lock.ttl_ms > 0;
+        let lease = "above 0, and at most coordinator.lease_ms: the lock of an attempt that is over must go away";
+        rule(ttl, "lock.ttl_ms", self.lock.ttl_ms.to_string(), lease)?;
+        let engine = self.engine("task-engine".into(), Incarnation(0));
+        engine.check().map_err(|why| DevError::Layer(format!("task_engine: {why}")))
+    }
+
+    /// Addresses to listen on, one for each instance.
+    ///
+    /// # Errors
+    /// [`DevError::Setting`] for what is no address, or has no next port.
+    pub fn addresses(&self) -> Result<Vec<SocketAddr>, DevError> {
+        let listen = &self.dev.listen;
+        let refuse = |rule| DevError::Setting { key: "dev.listen", value: listen.clone(), rule };
+        let first = match listen.strip_prefix("localhost:") {
+            Some(port) => port.parse().ok().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+            None => listen.parse().ok(),
+        };
+        let first = first.ok_or_else(|| refuse("it must be IP:PORT, such as 127.0.0.1:7420 or [::1]:7420"))?;
+        let next = |n: u16| match first.port() {
+            0 => Ok(first),
+            port => {
+                let port = port.checked_add(n).ok_or_else(|| refuse("the second instance needs the next port"))?;
+                Ok(SocketAddr::new(first.ip(), port))
+            }
+        };
+        (0..self.dev.instances).map(next).collect()
+    }
+
+    /// Settings of the owners.
+    pub fn owner(&self) -> OwnerConfig {
+        let c = self.coordinator;
+        OwnerConfig {
+            lease_ms: c.lease_ms,
+            lease_max_ms: c.lease_max_ms,
+            heartbeat_ms: c.heartbeat_ms,
+            lease_margin_percent: c.lease_margin_percent,
+            lease_margin_ms: c.lease_margin_ms,
+            not_started_ms: c.not_started_ms,
+            cancel_grace_ms: c.cancel_grace_ms,
+            proof_ms: c.proof_ms,
+            renew_ms: c.renew_ms,
+            request_ms: c.request_ms,
+            max_in_flight: c.max_in_flight,
+            owed_bytes: c.owed_bytes,
+            row_lag_ms: c.row_lag_ms,
+            pen_lag_ms: c.pen_lag_ms,
+            max_open_tasks: c.max_open_tasks,
+            optimistic_start: c.optimistic_start,
+            lock_unavailable: match self.lock.on_unavailable {
+                OnUnavailable::FenceOnly => LockUnavailablePolicy::FenceOnly,
+                OnUnavailable::Pause => LockUnavailablePolicy::Pause,
+            },
+            lock_ttl_ms: self.lock.ttl_ms,
+            ..OwnerConfig::default()
+        }
+    }
+
+    /// Settings of the engine.
+    pub fn engine(&self, instance: Text, incarnation: Incarnation) -> EngineConfig {
+        let standard = EngineConfig::new(instance, incarnation);
+        let EngineSettings { backoff_base_ms: base_ms, backoff_cap_ms: cap_ms } = self.task_engine;
+        EngineConfig { policy: RetryPolicy { base_ms, cap_ms, ..standard.policy }, ..standard }
+    }
+}
