@@ -160,10 +160,9 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
 }
 
 async fn created(surface: &Surface<SystemClock, InProcess>, n: u64, placement: Placement) -> TaskId {
-    match surface.create(task(n), placement).await {
-        Answer::Created { task_id, .. } => task_id,
-        other => panic!("{other:?}"),
-    }
+    let answer = surface.create(task(n), placement).await;
+    let Answer::Created { task_id, .. } = answer else { panic!("{answer:?}") };
+    task_id
 }
 
 fn state(answer: &Answer) -> Option<TaskState> {
@@ -220,16 +219,12 @@ async fn a_stop_answers_everybody_and_acknowledges_nothing_afterwards() {
     until("b owns both", || b.surface.owned().len() == 2).await;
     let mut acknowledged = 1;
     for answer in answers {
-        match answer {
-            Answer::Created { task_id, .. } => {
-                acknowledged += 1;
-                assert_eq!(
-                    state(&b.surface.about(task_id, Command::Get { task: task_id }).await),
-                    Some(TaskState::Created)
-                );
-            }
-            Answer::Unavailable(Why::Draining | Why::NotOwner) => {}
-            other => panic!("{other:?}"),
+        if let Answer::Created { task_id, .. } = answer {
+            acknowledged += 1;
+            let seen = b.surface.about(task_id, Command::Get { task: task_id }).await;
+            assert_eq!(state(&seen), Some(TaskState::Created));
+        } else {
+            assert!(matches!(answer, Answer::Unavailable(Why::Draining | Why::NotOwner)), "{answer:?}");
         }
     }
     until("it is seen", || b.surface.status().assigned.values().map(|p| p.open_tasks).sum::<usize>() == acknowledged)

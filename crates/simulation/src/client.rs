@@ -226,9 +226,11 @@ impl Clients {
             | Answer::Replayed { .. }
             | Answer::Reviewed
             | Answer::QueueChanged
-            | Answer::Task(_) => Outcome::Ok,
+            | Answer::Task(_)
+            | Answer::Found(_) => Outcome::Ok,
             Answer::KeyConflict { .. }
             | Answer::BacklogFull { .. }
+            | Answer::PlacementConflict { .. }
             | Answer::Poll(_)
             | Answer::Heartbeat(_)
             | Answer::Report(_)
