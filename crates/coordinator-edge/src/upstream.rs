@@ -11,6 +11,7 @@ mod read;
 mod result;
 pub(crate) mod validate;
 mod view;
+mod why;
 
 use axum::Router;
 use axum::routing::{get, post};
@@ -33,6 +34,7 @@ where
         .route("/api/v1/task/create-batch", post(Edge::<L, S, C, P>::create_batch))
         .route("/api/v1/task/{id}", get(Edge::<L, S, C, P>::task))
         .route("/api/v1/task/{id}/events", get(Edge::<L, S, C, P>::events))
+        .route("/api/v1/task/{id}/why", get(Edge::<L, S, C, P>::why))
         .route("/api/v1/task/{id}/result", get(Edge::<L, S, C, P>::result))
         .route("/api/v1/task/{id}/cancel", post(Edge::<L, S, C, P>::cancel))
         .route("/api/v1/task/{id}/replay", post(Edge::<L, S, C, P>::replay))

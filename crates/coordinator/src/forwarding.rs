@@ -92,7 +92,9 @@ pub const fn unanswered(command: &Command) -> Answer {
         // What was handed out and did not arrive is not listed by the next poll and comes back.
         Command::Poll(_) => Answer::Poll(PollAnswer::Unavailable),
         Command::Heartbeat(_) => Answer::Heartbeat(HeartbeatAnswer::Unavailable),
-        Command::Get { .. } | Command::Await { .. } | Command::Find { .. } => Answer::Unavailable(Why::NotOwner),
+        Command::Get { .. } | Command::Await { .. } | Command::Why { .. } | Command::Find { .. } => {
+            Answer::Unavailable(Why::NotOwner)
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 //! Rooms: `phase` (claim, supersede) and `draining`; `folding` (what was read back); `flight`,
 //! `appending`, `settling` (own records from append to their end); `requests`, `asking` (who waits,
 //! and where a command goes); `creating`; `polling`, `dispatching`, `keys`, `keeping`, `handing_out`, `locking`; `leasing`,
-//! `arming`, `firing` (timers); `reporting`; `closed_tasks`, `awaiting`, `finding`; `rows`, `owed`, `checkpointing`; `clock`.
+//! `arming`, `firing` (timers); `reporting`; `closed_tasks`, `awaiting`, `finding`, `why`; `rows`, `owed`, `checkpointing`; `clock`.
 
 mod alarm;
 mod appending;
@@ -45,6 +45,7 @@ mod settling;
 mod shell;
 mod starting;
 mod waiting;
+mod why;
 mod work;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -65,6 +66,7 @@ pub use inbox::{Inbox, OwnerHandle, inbox};
 pub use message::*;
 pub use shell::{Exit, HAND_OVER, Ports, Setup, run_partition};
 pub use starting::Start;
+pub use why::{AttemptFacts, Blocked, WaitFacts, WhyFacts};
 
 use asking::Call;
 use awaiting::Awaits;
@@ -211,6 +213,8 @@ pub struct Owner {
     live: Map<TaskId, Live>,
     by_worker: Map<Text, BTreeSet<TaskId>>,
     workers: Map<Text, Seen>,
+    /// When a worker last asked for work of a queue, boot ms.
+    polled: Map<Text, u64>,
     /// Boot ms until which a task's former attempt may still run.
     holds: Map<TaskId, u64>,
     rejections: Map<TaskId, Rejections>,

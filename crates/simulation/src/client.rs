@@ -227,6 +227,7 @@ impl Clients {
             | Answer::Reviewed
             | Answer::QueueChanged
             | Answer::Task(_)
+            | Answer::Why(_)
             | Answer::Found(_) => Outcome::Ok,
             Answer::KeyConflict { .. }
             | Answer::BacklogFull { .. }

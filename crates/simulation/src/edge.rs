@@ -58,7 +58,8 @@ pub async fn ask(surface: Surface<SimClock>, partition: PartitionId, command: Co
         Command::Cancel { task, .. }
         | Command::Replay { task, .. }
         | Command::Review { task, .. }
-        | Command::Get { task } => surface.about(task, command).await,
+        | Command::Get { task }
+        | Command::Why { task } => surface.about(task, command).await,
         Command::Await { task, wait_ms } => surface.await_task(task, wait_ms).await,
         Command::Find { .. } | Command::Queue { .. } => surface.about(beside.unwrap_or(TaskId::ZERO), command).await,
     }

@@ -61,6 +61,7 @@ pub(crate) fn failure_of(answer: Answer, asked: &Asked) -> Failure {
         | Answer::Reviewed
         | Answer::QueueChanged
         | Answer::Task(_)
+        | Answer::Why(_)
         | Answer::Found(_) => return defect(format!("the owner answered another question: {answer:?}")),
     };
     Failure(match asked.task {

@@ -82,6 +82,7 @@ pub(super) fn created_of(answer: Answer) -> Result<(StatusCode, Created), Answer
         | Answer::Reviewed
         | Answer::QueueChanged
         | Answer::Task(_)
+        | Answer::Why(_)
         | Answer::Found(_)
         | Answer::PlacementConflict { .. }
         | Answer::TaskClosed { .. }

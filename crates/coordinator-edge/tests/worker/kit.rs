@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use assignment_lock::MemoryLock;
-use coordinator::owner::{Answer, Command, CreateTask, Freeze, Identity, OwnerConfig, OwnerRules, Ports, TaskSeen};
+use coordinator::owner::{Answer, Command, CreateTask, Freeze, Identity, OwnerConfig, OwnerRules, Ports};
 use coordinator::service::Service;
 use coordinator::surface::{Placement, Surface};
 use coordinator_edge::{Edge, EdgeConfig, EdgeParts};
@@ -13,7 +13,7 @@ use event_log::{Durability, EmbeddedConfig, EmbeddedLog};
 use fold_start::StoredCheckpoints;
 use parking_lot::Mutex;
 use service_kit::{Clock as _, Metrics, Shutdown, SystemClock, SystemEntropy};
-use snapshot_store::MemoryStore;
+use snapshot_store::{MemoryStore, SnapshotRow};
 use task_core::decide::NewTask;
 use task_events::{HashForm, Incarnation, Sha256Hash, TaskCreated, TaskId, TaskState, Timeouts};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -156,28 +156,28 @@ impl World {
         }
     }
 
-    pub async fn seen(&self, task: TaskId) -> TaskSeen {
+    pub async fn seen(&self, task: TaskId) -> SnapshotRow {
         match self.surface.about(task, Command::Get { task }).await {
-            Answer::Task(seen) => *seen,
+            Answer::Task(seen) => seen.row,
             other => panic!("{other:?}"),
         }
     }
 
     /// The task once it is terminal.
-    pub async fn ended(&self, task: TaskId) -> TaskSeen {
+    pub async fn ended(&self, task: TaskId) -> SnapshotRow {
         match self.surface.await_task(task, 30_000).await {
-            Answer::Task(seen) => *seen,
+            Answer::Task(seen) => seen.row,
             other => panic!("{other:?}"),
         }
     }
 
-    pub async fn succeeded(&self, task: TaskId) -> TaskSeen {
+    pub async fn succeeded(&self, task: TaskId) -> SnapshotRow {
         let seen = self.ended(task).await;
         assert_eq!(seen.core.state, TaskState::Success, "{seen:?}");
         seen
     }
 
-    pub async fn until(&self, task: TaskId, state: TaskState) -> TaskSeen {
+    pub async fn until(&self, task: TaskId, state: TaskState) -> SnapshotRow {
         loop {
             let seen = self.seen(task).await;
             if seen.core.state == state {

@@ -89,7 +89,7 @@ async fn a_worker_that_dies_in_its_second_step_is_followed_by_one_that_goes_on_t
     let next = Running::start(connect(world.url(), "b").handler("t", of(false)).build().expect("settings"));
     let seen = world.succeeded(task).await;
     assert_eq!(counts.get(), (1, 2), "the first step is on record");
-    assert_eq!((seen.core.exec_epoch.get(), seen.row.worker_id.as_deref()), (2, Some("b")));
+    assert_eq!((seen.core.exec_epoch.get(), seen.row.worker_id.as_str()), (2, "b"));
     let result = Sha256Hash::of(br#"{"n" : 0.10000000000000000555}"second""#);
     assert_eq!(seen.row.result_data_hash, Some(result), "byte for byte");
     next.drain().await;
@@ -169,7 +169,7 @@ async fn a_worker_that_is_cut_off_stops_its_handler_and_its_late_word_does_not_c
     };
     let next = Running::start(connect(world.url(), "b").handler("t", handler).build().expect("settings"));
     let seen = world.succeeded(task).await;
-    assert_eq!((seen.core.exec_epoch.get(), seen.row.worker_id.as_deref()), (2, Some("b")));
+    assert_eq!((seen.core.exec_epoch.get(), seen.row.worker_id.as_str()), (2, "b"));
     next.drain().await;
     cut_off.kill().await;
 }

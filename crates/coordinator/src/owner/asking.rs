@@ -55,7 +55,8 @@ impl Owner {
             Command::Replay { task, .. }
             | Command::Review { task, .. }
             | Command::Get { task }
-            | Command::Await { task, .. } => {
+            | Command::Await { task, .. }
+            | Command::Why { task } => {
                 let task = *task;
                 self.about_task(now, job, task);
             }

@@ -36,10 +36,10 @@ impl Owner {
         }
         if let Some(slot) = self.fold.tasks.get(task) {
             let answer = match slot.row.clone() {
-                Some(row) if reads => Answer::Task(Box::new(TaskSeen {
-                    row: SnapshotRow { core: slot.core, row, closed_at: None },
-                    as_of: self.as_of(),
-                })),
+                Some(row) if reads => {
+                    let row = SnapshotRow { core: slot.core, row, closed_at: None };
+                    self.told(now, &job, TaskSeen { row, as_of: self.as_of() })
+                }
                 _ => Answer::TaskOpen { state: slot.core.state, run_no: slot.core.run_no },
             };
             return self.answer_from_memory(now, job, answer);
@@ -83,7 +83,8 @@ impl Owner {
             | Command::Replay { task, .. }
             | Command::Review { task, .. }
             | Command::Get { task }
-            | Command::Await { task, .. } => Some(*task),
+            | Command::Await { task, .. }
+            | Command::Why { task } => Some(*task),
             Command::Report(report) => report.attempt.execution_id.parts().map(|(task, _)| task),
             Command::Create(_)
             | Command::Poll(_)
@@ -152,14 +153,15 @@ impl Owner {
             Command::Review { run_no, outcome, actor, note, .. } => {
                 decide::review(closed, *run_no, *outcome, actor.clone(), note.clone()).map(|d| (d, Answer::Reviewed))
             }
-            Command::Get { .. } | Command::Await { .. } => {
+            Command::Get { .. } | Command::Await { .. } | Command::Why { .. } => {
                 let row = SnapshotRow {
                     core: closed.core,
                     row: closed.row.clone(),
                     closed_at: Some(closed.closed_at_offset),
                 };
                 let seen = TaskSeen { row, as_of: self.as_of() };
-                return self.answer_from_memory(now, job, Answer::Task(Box::new(seen)));
+                let answer = self.told(now, &job, seen);
+                return self.answer_from_memory(now, job, answer);
             }
             Command::Cancel { .. } => {
                 let answer = Answer::TaskClosed { state: closed.core.state, run_no: closed.core.run_no };

@@ -54,6 +54,7 @@ fn key_of(job: &Job) -> Option<Key> {
         | Command::Review { .. }
         | Command::Get { .. }
         | Command::Await { .. }
+        | Command::Why { .. }
         | Command::Find { .. }
         | Command::Queue { .. } => None,
     }

@@ -111,6 +111,12 @@ impl Dispatch {
         }
     }
 
+    /// How many tasks of its queue are handed out before it; `None` if it does not stand in the line.
+    pub(super) fn before(&self, id: TaskId) -> Option<usize> {
+        let queue = self.queue_of.get(&id)?;
+        self.queues.get(queue).or_else(|| self.paused.get(queue))?.before(id)
+    }
+
     /// Queues were paused or resumed, or the owner begins.
     pub(super) fn requeue(&mut self, fold: &PartitionState) {
         self.stopped.clone_from(&fold.paused_queues);

@@ -103,6 +103,14 @@ impl Keys {
         }
     }
 
+    /// Whom a waiting task's key makes it wait for: whose handler runs or may still run, or who is
+    /// handed out before it.
+    pub(super) fn held_by(&self, id: TaskId) -> Option<TaskId> {
+        let (key, queue) = self.waits.get(&id)?;
+        let entry = self.keys.get(key)?;
+        entry.busy.first().or_else(|| entry.heads.get(queue)).copied().filter(|other| *other != id)
+    }
+
     /// Its handler runs, or may still run until then.
     pub(super) fn occupy(&mut self, now_ms: u64, id: TaskId, key: &KeyOf, until_ms: u64) -> Moves {
         if let Some((_, before)) = self.busy.insert(id, (key.clone(), until_ms)) {

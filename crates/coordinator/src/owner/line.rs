@@ -67,6 +67,22 @@ impl Level {
         }
     }
 
+    fn len(&self) -> usize {
+        self.tasks.values().map(BTreeSet::len).sum()
+    }
+
+    // Of each creator as many as have had their turn by then.
+    fn before(&self, creator: &Text, place: Place) -> usize {
+        let rounds = self.tasks.get(creator).map_or(0, |tasks| tasks.range(..place).count());
+        let turn = self.turns.iter().position(|turn| turn == creator).unwrap_or(0);
+        let others = self.turns.iter().enumerate().filter(|(_, other)| *other != creator);
+        let taken = others.map(|(at, other)| {
+            let had = rounds + usize::from(at < turn);
+            self.tasks.get(other).map_or(0, |tasks| tasks.len().min(had))
+        });
+        rounds + taken.sum::<usize>()
+    }
+
     fn in_turn(&self) -> impl Iterator<Item = Place> + '_ {
         self.turns.iter().filter_map(|creator| self.tasks.get(creator)).flatten().copied()
     }
@@ -116,6 +132,13 @@ impl Line {
                 self.moves.remove(&(at, id));
             }
         }
+    }
+
+    /// How many are handed out before it, if nothing else comes.
+    pub(super) fn before(&self, id: TaskId) -> Option<usize> {
+        let (waits, level) = self.entries.get(&id)?;
+        let above: usize = self.levels[level + 1..].iter().map(Level::len).sum();
+        Some(above + self.levels[*level].before(&waits.creator, (waits.deadline, id)))
     }
 
     /// It is handed out: its creator's turn is over.
@@ -190,6 +213,8 @@ mod tests {
         for (n, creator, deadline) in [(1, "a", 9), (2, "a", 5), (3, "a", i64::MAX), (4, "b", i64::MAX), (5, "c", 1)] {
             line.insert(0, id(n), waits(4, creator, deadline, 0));
         }
+        let before: Vec<_> = [2, 4, 5, 1, 3].map(|n| line.before(id(n)).expect("it waits")).into();
+        assert_eq!(before, [0, 1, 2, 3, 4]);
         assert_eq!(order(&mut line, 0), [2, 4, 5, 1, 3]);
     }
 

@@ -13,6 +13,7 @@ use worker_protocol::{Heartbeat, HeartbeatAnswer, Poll, PollAnswer, Report, Repo
 
 use super::alarm::{Alarm, Stop};
 use super::checkpointing::Checkpoint;
+use super::why::WhyFacts;
 
 /// Where an answer goes; chosen by the caller, unique while it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,6 +104,11 @@ pub enum Command {
         /// Longest wait, ms; at most [`AWAIT_MAX_MS`].
         wait_ms: u64,
     },
+    /// What keeps a task where it is.
+    Why {
+        /// Task.
+        task: TaskId,
+    },
     /// Tasks of this partition that the store may not show yet. Whoever wants all of them asks every
     /// owner first and the store's index after that: a row that is acknowledged in between is then
     /// found twice, never missed.
@@ -146,7 +152,7 @@ impl Command {
     /// Whether it only reads: asking again is always safe.
     pub const fn is_read(&self) -> bool {
         match self {
-            Self::Get { .. } | Self::Await { .. } | Self::Find { .. } => true,
+            Self::Get { .. } | Self::Await { .. } | Self::Why { .. } | Self::Find { .. } => true,
             Self::Create(_)
             | Self::Poll(_)
             | Self::Heartbeat(_)
@@ -171,6 +177,7 @@ impl Command {
             | Self::Replay { .. }
             | Self::Review { .. }
             | Self::Get { .. }
+            | Self::Why { .. }
             | Self::Find { .. }
             | Self::Queue { .. } => 0,
         }
@@ -252,6 +259,8 @@ pub enum Answer {
     QueueChanged,
     /// A task.
     Task(Box<TaskSeen>),
+    /// What keeps a task where it is.
+    Why(Box<WhyFacts>),
     /// Tasks, the newest one first.
     Found(Vec<TaskSeen>),
     /// 422: the partition that was asked for cannot keep the promise of the concurrency key.

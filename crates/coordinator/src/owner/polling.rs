@@ -6,6 +6,7 @@ use task_core::decide::{self, View};
 use task_events::{ExecutionId, Incarnation, ReleaseReason, TaskId, TaskState, Text};
 use worker_protocol::{Poll, PollAnswer};
 
+use super::why::note_polled;
 use super::work::{Batch, Job, Origin, Waiting};
 use super::{Answer, Command, Now, Owner, Seen};
 
@@ -28,6 +29,7 @@ impl Owner {
         if self.saw_worker(now, &poll.worker_id, poll.incarnation) > poll.incarnation {
             return self.reply(job.token, Answer::Poll(PollAnswer::Superseded));
         }
+        note_polled(&mut self.polled, now, &poll.queues);
         self.release_undelivered(now, poll);
         let waiting = Waiting {
             token: job.token,

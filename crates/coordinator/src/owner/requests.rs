@@ -22,6 +22,7 @@ impl Owner {
             | Command::Review { .. }
             | Command::Get { .. }
             | Command::Await { .. }
+            | Command::Why { .. }
             | Command::Find { .. }
             | Command::Queue { .. } => RequestKind::Other,
         };

@@ -78,6 +78,7 @@ impl Owner {
             live: Map::default(),
             by_worker: Map::default(),
             workers: Map::default(),
+            polled: Map::default(),
             holds: Map::default(),
             rejections: Map::default(),
             creators: Map::default(),

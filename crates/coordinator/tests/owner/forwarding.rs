@@ -3,7 +3,7 @@
 use coordinator::forwarding::{
     ForwardingError, decode_answer, decode_command, encode_answer, encode_command, unanswered,
 };
-use coordinator::owner::{Answer, Command, FindBy, Key, Why};
+use coordinator::owner::{Answer, AttemptFacts, Blocked, Command, FindBy, Key, TaskSeen, WaitFacts, Why, WhyFacts};
 use task_core::decide::{Refusal, Replay};
 use task_events::{
     ErrorCategory, ExecEpoch, ExecutionId, Kind, PartitionId, ReplayFrom, ReviewOutcome, RunNo, SkippedStep, StepDone,
@@ -39,6 +39,28 @@ fn attempt() -> Attempt {
     Attempt { run_no: RunNo(2), exec_epoch: ExecEpoch(5), execution_id: ExecutionId::new(id(), ExecEpoch(5)) }
 }
 
+fn why(seen: TaskSeen) -> WhyFacts {
+    let wait = WaitFacts {
+        due_in_ms: 1,
+        may_still_run_ms: 2,
+        paused: true,
+        before: Some(3),
+        polled_ms_ago: Some(4),
+        owned_for_ms: 5,
+        key_held_by: Some(id()),
+        blocked: Some(Blocked::LockServer),
+    };
+    let attempt = AttemptFacts {
+        sign_ms_ago: 6,
+        lease_ends_in_ms: 7,
+        not_started_in_ms: Some(8),
+        grace_ends_in_ms: Some(9),
+        step: Some(("pack".into(), true)),
+        under_way: true,
+    };
+    WhyFacts { seen, now: -1, wait: Some(wait), attempt: Some(attempt), settling: true }
+}
+
 fn told(body: ReportBody) -> Command {
     report(id(), 2, 5, body)
 }
@@ -70,6 +92,7 @@ samples! { commands: Command {
     },
     Command::Get { .. } => Command::Get { task: id() },
     Command::Await { .. } => Command::Await { task: id(), wait_ms: 30_000 },
+    Command::Why { .. } => Command::Why { task: id() },
     Command::Find { .. } => Command::Find { by: FindBy::Trace("t".into()), limit: 100 },
     Command::Queue { .. } => {
         Command::Queue { queue: "q".into(), pause: true, actor: "me".into(), reason: "x".into() }
@@ -171,6 +194,10 @@ samples! { answers: Answer {
     Answer::Reviewed => Answer::Reviewed,
     Answer::QueueChanged => Answer::QueueChanged,
     Answer::Task(_) => seen(true),
+    Answer::Why(_) => match (seen(true), seen(false)) {
+        (Answer::Task(seen), _) => Answer::Why(Box::new(why(*seen))),
+        _ => unreachable!("tasks"),
+    },
     Answer::Found(_) => match (seen(true), seen(false)) {
         (Answer::Task(open), Answer::Task(closed)) => Answer::Found(vec![*open, *closed]),
         other => panic!("{other:?}"),

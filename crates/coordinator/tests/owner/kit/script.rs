@@ -115,6 +115,7 @@ impl World {
                 };
                 Command::Find { by, limit: step.number("limit", 10) }
             }
+            "why" => Command::Why { task: self.id(name) },
             "get" => Command::Get { task: self.id(name) },
             "replay" => Command::Replay {
                 task: self.id(name),

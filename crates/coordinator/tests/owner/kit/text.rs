@@ -95,6 +95,7 @@ impl World {
             Answer::Reviewed => "reviewed".to_owned(),
             Answer::QueueChanged => "changed".to_owned(),
             Answer::Task(seen) => format!("{} v{}", seen.row.core.state.as_str(), seen.row.core.version),
+            Answer::Why(facts) => format!("why {}", facts.seen.row.core.state.as_str()),
             Answer::Found(found) => {
                 let names: Vec<_> = found.iter().map(|seen| self.name(seen.row.core.id)).collect();
                 if names.is_empty() { "none".to_owned() } else { names.join(", ") }
