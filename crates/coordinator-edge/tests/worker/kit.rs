@@ -50,6 +50,7 @@ impl World {
             lease_max_ms: LEASE_MS,
             heartbeat_ms: LEASE_MS / 3,
             lease_margin_ms: 100,
+            lock_ttl_ms: LEASE_MS,
             ..OwnerConfig::default()
         };
         cfg.validate().expect("settings");
