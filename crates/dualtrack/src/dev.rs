@@ -10,7 +10,6 @@ mod error;
 mod folder;
 mod instance;
 mod layers;
-mod peers;
 mod settings;
 mod upkeep;
 
@@ -19,7 +18,7 @@ use std::time::Duration;
 
 use assignment_lock::MemoryLock;
 use event_log::EmbeddedLog;
-use service_kit::{Clock as _, Entropy as _, Metrics, Shutdown, SystemClock, SystemEntropy};
+use service_kit::{Clock as _, Entropy as _, Shutdown, SystemClock, SystemEntropy};
 use snapshot_store::EmbeddedStore;
 use task_events::Incarnation;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -28,7 +27,6 @@ pub use command::{DevArgs, run};
 pub use error::DevError;
 pub use instance::{DevSurface, Instance};
 pub use layers::Sources;
-pub use peers::LocalPeers;
 pub use settings::{
     ArchiveSettings, CoordinatorSettings, DevSettings, EngineSettings, LockSettings, OnUnavailable, Settings,
 };
@@ -81,7 +79,6 @@ impl Dev {
             log: log.clone(),
             store: store.clone(),
             lock: MemoryLock::new(move || clock.boot_ms()),
-            peers: LocalPeers::default(),
             incarnation,
             tell,
         };
@@ -188,6 +185,3 @@ fn listen(settings: &Settings) -> Result<Vec<std::net::TcpListener>, DevError> {
         })
         .collect()
 }
-
-/// Counters and alarms of every service of an instance.
-pub type DevMetrics = Metrics;

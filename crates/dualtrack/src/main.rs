@@ -1,11 +1,12 @@
 //! `dualtrack`: the command line.
 
+mod cli;
 mod demo;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use dualtrack::dev;
 use tracing_subscriber::EnvFilter;
 
@@ -21,6 +22,15 @@ struct Cli {
 enum Command {
     /// Run everything in this process: REST, durable log and store in one folder
     Dev(Box<dev::DevArgs>),
+    /// Create, read, cancel and replay tasks
+    Task(Box<cli::task::TaskArgs>),
+    /// Version of this program, and who answers at the server
+    Version(cli::version::VersionArgs),
+    /// Completions for a shell, on standard output
+    Completions {
+        /// Shell
+        shell: clap_complete::Shell,
+    },
     /// Run the main job on real input: one task per file, killed half-way, resumed, proved complete
     Demo(Box<demo::DemoArgs>),
 }
@@ -30,22 +40,27 @@ impl Command {
     const fn log_level(&self) -> &'static str {
         match self {
             Self::Dev(_) => "info,fjall=warn,lsm_tree=warn",
-            Self::Demo(_) => "error",
+            Self::Task(_) | Self::Version(_) | Self::Completions { .. } | Self::Demo(_) => "error",
         }
     }
 }
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
+    let filter = EnvFilter::try_from_env("DUALTRACK_LOG").unwrap_or_else(|_| EnvFilter::new(command.log_level()));
     tracing_subscriber::fmt()
-        .with_env_filter(
-            EnvFilter::try_from_env("DUALTRACK_LOG").unwrap_or_else(|_| EnvFilter::new(command.log_level())),
-        )
+        .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
     match command {
         Command::Dev(args) => dev::run(&args),
+        Command::Task(args) => cli::end(cli::block_on(cli::task::run(*args))),
+        Command::Version(args) => cli::end(cli::block_on(cli::version::run(args))),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "dualtrack", &mut std::io::stdout());
+            ExitCode::SUCCESS
+        }
         Command::Demo(args) => match demo::run(*args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => {

@@ -7,7 +7,7 @@ use assignment_lock::MemoryLock;
 use coordinator::owner::{Freeze, Identity, OwnerRules, Ports};
 use coordinator::service::Service;
 use coordinator::surface::Surface;
-use coordinator_edge::{Edge, EdgeConfig, EdgeParts};
+use coordinator_edge::{Edge, EdgeConfig, EdgeParts, HttpPeers};
 use event_log::EmbeddedLog;
 use fold_start::StoredCheckpoints;
 use futures::future::{Either, select};
@@ -20,10 +20,10 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 use verdict_writer::FoldSource;
 
-use super::{DevError, LocalPeers, Settings, upkeep};
+use super::{DevError, Settings, upkeep};
 
 /// The command surface of an instance.
-pub type DevSurface = Surface<SystemClock, LocalPeers>;
+pub type DevSurface = Surface<SystemClock, HttpPeers<EmbeddedLog, SystemClock>>;
 
 /// What the instances share.
 pub(super) struct Shared {
@@ -31,7 +31,6 @@ pub(super) struct Shared {
     pub log: EmbeddedLog,
     pub store: EmbeddedStore,
     pub lock: MemoryLock,
-    pub peers: LocalPeers,
     pub incarnation: Incarnation,
     pub tell: UnboundedSender<Ended>,
 }
@@ -69,10 +68,14 @@ impl Instance {
             .build()
             .map_err(|why| DevError::Threads(why.to_string()))?;
         let owner = settings.owner();
-        let peers = shared.peers.of(name.clone(), owner.request_ms);
-        let surface = Surface::with_peers(settings.dev.partitions, SystemClock, peers.clone());
-        peers.add(surface.clone());
         let (freeze, metrics) = (Freeze::default(), Metrics::default());
+        let inside = runtime.enter();
+        let peers = HttpPeers::new(name.clone(), shared.log.clone(), SystemClock, metrics.clone());
+        let peers = peers.map_err(|why| DevError::Threads(why.to_string()))?;
+        let listener = tokio::net::TcpListener::from_std(listener);
+        let listener = listener.map_err(|why| DevError::Threads(why.to_string()))?;
+        drop(inside);
+        let surface = Surface::with_peers(settings.dev.partitions, SystemClock, peers);
         if !settings.archive.enabled {
             metrics.alarm(
                 "nothing_is_kept",
@@ -117,10 +120,6 @@ impl Instance {
                 ..EdgeConfig::default()
             },
         });
-        let listener = {
-            let _inside = runtime.enter();
-            tokio::net::TcpListener::from_std(listener).map_err(|why| DevError::Threads(why.to_string()))?
-        };
         let service = watch(&runtime, shared, name.to_string(), service.run(stop_service.clone()));
         let serve = coordinator_edge::serve(listener, edge, stop_edge.clone());
         let edge = watch(&runtime, shared, format!("REST of {name}"), serve);

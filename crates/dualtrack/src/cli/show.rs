@@ -1,0 +1,126 @@
+//! Tables for people. Columns stand right whatever script a text is in: widths are display widths,
+//! and what would move the cursor is taken out.
+
+use std::io::IsTerminal as _;
+
+use comfy_table::presets::UTF8_BORDERS_ONLY;
+use comfy_table::{Cell, Color, Table};
+use rest_client::contract::{TaskView, WhyView};
+use task_events::TaskState;
+
+use super::times::shown;
+
+/// A text as it may stand on a terminal: control characters, which come from strangers, are replaced.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// An empty table; wrapped to the terminal's width, if there is one.
+pub fn table() -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_BORDERS_ONLY);
+    table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
+    table
+}
+
+/// A cell in a colour where people look at a terminal.
+pub fn coloured(text: &str, colour: Color) -> Cell {
+    let cell = Cell::new(plain(text));
+    if std::io::stdout().is_terminal() { cell.fg(colour) } else { cell }
+}
+
+fn state(state: TaskState) -> Cell {
+    let colour = match state {
+        TaskState::Success => Color::Green,
+        TaskState::FailedPermanently | TaskState::Failed | TaskState::Lost => Color::Red,
+        TaskState::Cancelled => Color::Magenta,
+        TaskState::Created
+        | TaskState::Assigned
+        | TaskState::Executing
+        | TaskState::RetryApproved
+        | TaskState::ReplayPlanned
+        | TaskState::Retrying => Color::Yellow,
+    };
+    coloured(state.as_str(), colour)
+}
+
+/// A task.
+pub fn task(view: &TaskView) -> String {
+    let mut table = table();
+    let mut row = |name: &str, value: String| {
+        table.add_row([Cell::new(name), Cell::new(plain(&value))]);
+    };
+    row("task", view.task_id.to_string());
+    row("type", view.task_type.to_string());
+    let mut optional = |name: &str, value: Option<String>| value.into_iter().for_each(|value| row(name, value));
+    optional("queue", (view.queue != view.task_type).then(|| view.queue.to_string()));
+    optional("creator", (view.creator != "default").then(|| view.creator.to_string()));
+    optional("priority", (view.priority != 4).then(|| view.priority.to_string()));
+    optional("business key", view.business_key.as_ref().map(ToString::to_string));
+    optional("concurrency key", view.concurrency_key.as_ref().map(ToString::to_string));
+    let labels: Vec<_> = view.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    optional("labels", (!labels.is_empty()).then(|| labels.join(" ")));
+    optional("created", Some(shown(view.created_at)));
+    optional("not before", view.not_before.map(shown));
+    optional("deadline", view.deadline.map(shown));
+    optional("worker", view.worker_id.as_ref().map(|worker| format!("{worker}, attempt {}", view.exec_epoch)));
+    optional("assigned", view.assigned_at.map(shown));
+    optional("started", view.start_time.map(shown));
+    optional("ended", view.end_time.map(shown));
+    let counts = view.retry_count > 0 || view.lost_count > 0;
+    let text =
+        || format!("{} of {} after failures, {} after losses", view.retry_count, view.max_retries, view.lost_count);
+    optional("retries", counts.then(text));
+    optional("run", (view.run_no > 1).then(|| view.run_no.to_string()));
+    let steps: Vec<_> = view.steps.iter().map(|step| step.step.to_string()).collect();
+    optional("steps done", (!steps.is_empty()).then(|| steps.join(", ")));
+    optional("error", view.error.as_ref().map(|error| format!("{}: {}", error.code, error.message)));
+    optional("result hash", view.result_data_hash.clone());
+    optional("trace", Some(view.trace_id.to_string()));
+    let asked = if view.cancel_requested && !view.status.is_terminal() { "  (cancel requested)" } else { "" };
+    table.set_header([Cell::new("status"), state(view.status)]);
+    format!("{table}{asked}")
+}
+
+/// The blocking fact.
+pub fn why(view: &WhyView) -> String {
+    let mut table = table();
+    table.set_header([Cell::new(view.task_id.to_string()), state(view.status)]);
+    table.add_row(["why", &plain(&view.text)]);
+    table.add_row(["fact", &plain(&view.fact)]);
+    table.add_row(["waits for", &plain(&view.waits_for)]);
+    if let Some(until) = view.until {
+        table.add_row(["until", &shown(until)]);
+    }
+    if let Some(next) = &view.next {
+        table.add_row(["next", &plain(next)]);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use rest_client::contract::AsOf;
+    use task_events::TaskId;
+    use unicode_width::UnicodeWidthStr as _;
+
+    use super::*;
+
+    #[test]
+    fn columns_stand_right_with_chinese_text_and_nothing_moves_the_cursor() {
+        let view = WhyView {
+            task_id: TaskId::from_raw(1 << 22).expect("an id"),
+            status: TaskState::Created,
+            fact: "no_worker".into(),
+            text: "队列「订单处理」没有空闲的工作者 \u{1b}[31m\u{7}".into(),
+            waits_for: "worker".into(),
+            until: Some(0),
+            next: None,
+            as_of: AsOf { partition: 0, offset: 1 },
+        };
+        let text = why(&view);
+        let widths: Vec<usize> = text.lines().map(|line| line.width()).collect();
+        assert!(widths.windows(2).all(|w| w[0] == w[1]), "{widths:?}\n{text}");
+        assert!(text.contains("订单处理") && !text.contains('\u{1b}') && !text.contains('\u{7}'), "{text}");
+    }
+}

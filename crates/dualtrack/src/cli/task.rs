@@ -1,0 +1,139 @@
+//! `dualtrack task …`: one subcommand per endpoint.
+
+use clap::{Args, Subcommand, ValueEnum};
+use rest_client::contract::{CancelRequest, ReplayRequest, ResultView};
+use task_events::{ReplayFrom, TaskId, Text};
+
+use super::create::{CreateArgs, ended, judge};
+use super::times::duration_ms;
+use super::{Common, Failure, create, history, show};
+
+/// Arguments of `dualtrack task`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = super::EXIT_CODES)]
+pub struct TaskArgs {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: TaskCommand,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum TaskCommand {
+    /// Create a task
+    #[command(after_help = super::EXIT_CODES)]
+    Create(Box<CreateArgs>),
+    /// Show a task
+    Show {
+        /// Task
+        task: TaskId,
+        /// Wait until it ends, or for so long; then the exit code tells how it ended
+        #[arg(long, value_name = "DURATION", num_args = 0..=1, value_parser = duration_ms)]
+        #[expect(clippy::option_option, reason = "clap's form of an option whose value may be left out")]
+        wait: Option<Option<u64>>,
+    },
+    /// Every record of a task, with the verdict on each
+    Events {
+        /// Task
+        task: TaskId,
+    },
+    /// What a task waits for
+    Why {
+        /// Task
+        task: TaskId,
+    },
+    /// The result of a task
+    Result {
+        /// Task
+        task: TaskId,
+    },
+    /// Ask for a task to be cancelled
+    Cancel {
+        /// Task
+        task: TaskId,
+        /// Why, for the record
+        #[arg(long, default_value = "")]
+        reason: Text,
+    },
+    /// Open a closed task again
+    Replay {
+        /// Task
+        task: TaskId,
+        /// Run that is replayed [default: the last one]
+        #[arg(long)]
+        run: Option<u32>,
+        /// Where to resume
+        #[arg(long, value_enum, default_value = "failure")]
+        from: From,
+        /// Step to resume at, with --from step
+        #[arg(long, required_if_eq("from", "step"))]
+        step: Option<Text>,
+        /// Why, for the record
+        #[arg(long, default_value = "")]
+        reason: Text,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum From {
+    /// Where it failed.
+    Failure,
+    /// From the start, whatever was done before.
+    Start,
+    /// At a step.
+    Step,
+}
+
+/// Runs it.
+pub async fn run(args: TaskArgs) -> Result<(), Failure> {
+    let TaskArgs { common, command } = args;
+    let read = |error| Failure::call(error, "");
+    match command {
+        TaskCommand::Create(args) => create::run(*args, &common).await,
+        TaskCommand::Show { task, wait: None } => {
+            common.print(&common.client()?.get(task, None).await.map_err(read)?, show::task)
+        }
+        TaskCommand::Show { task, wait: Some(wait) } => {
+            let view = ended(&common.client()?, task, wait).await?;
+            common.print(&view, show::task)?;
+            judge(&view)
+        }
+        TaskCommand::Events { task } => {
+            common.print(&common.client()?.events(task).await.map_err(read)?, history::history)
+        }
+        TaskCommand::Why { task } => common.print(&common.client()?.why(task).await.map_err(read)?, show::why),
+        TaskCommand::Result { task } => common.print(&common.client()?.result(task).await.map_err(read)?, result),
+        TaskCommand::Cancel { task, reason } => {
+            let request = CancelRequest { actor: None, reason };
+            let ask = format!("look with `dualtrack task show {task}`; asking again does no harm");
+            let accepted = common.client()?.cancel(task, &request).await;
+            let accepted = accepted.map_err(|error| Failure::call(error, ask))?;
+            common.print(&accepted, |accepted| format!("{}: the cancel request is on record", accepted.task_id))
+        }
+        TaskCommand::Replay { task, run, from, step, reason } => {
+            let client = common.client()?;
+            let run_no = match run {
+                Some(run) => run,
+                None => client.get(task, None).await.map_err(read)?.run_no,
+            };
+            let from = match from {
+                From::Failure => ReplayFrom::Failure,
+                From::Start => ReplayFrom::Start,
+                From::Step => ReplayFrom::Step,
+            };
+            let request = ReplayRequest { run_no, from, from_step: step, actor: None, reason };
+            let ask = format!("look with `dualtrack task show {task}`: a run above {run_no} is the new one");
+            let replayed = client.replay(task, &request).await.map_err(|error| Failure::call(error, ask))?;
+            common.print(&replayed, |replayed| format!("{}: run {} is open", replayed.task_id, replayed.run_no))
+        }
+    }
+}
+
+// The bytes as the handler returned them, for a pipe.
+fn result(view: &ResultView) -> String {
+    match (&view.result, &view.result_base64) {
+        (Some(json), _) => json.get().to_owned(),
+        (None, Some(base64)) => base64.clone(),
+        (None, None) => String::new(),
+    }
+}
