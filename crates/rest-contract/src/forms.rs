@@ -87,6 +87,13 @@ pub(crate) mod hash {
     }
 }
 
+/// A JSON text that may be `null`, which is a value like any other and not the field's absence.
+pub(crate) fn present<'de, D: serde::Deserializer<'de>>(
+    d: D,
+) -> Result<Option<Box<serde_json::value::RawValue>>, D::Error> {
+    serde::Deserialize::deserialize(d).map(Some)
+}
+
 /// Bytes as Base64.
 pub(crate) mod bytes64 {
     use std::borrow::Cow;

@@ -187,10 +187,8 @@ impl Problem {
     #[must_use]
     pub fn value(mut self, value: impl Into<Value>) -> Self {
         let value = value.into();
-        self.value = Some(match value {
-            Value::String(text) if text.chars().count() > 256 => Value::String(text.chars().take(256).collect()),
-            other => other,
-        });
+        let cut = value.as_str().filter(|text| text.chars().count() > 256).map(|text| text.chars().take(256).collect());
+        self.value = Some(cut.map_or(value, Value::String));
         self
     }
 

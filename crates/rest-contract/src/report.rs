@@ -97,7 +97,7 @@ pub struct ResultRequest {
     #[serde(with = "opt_hash", skip_serializing_if = "Option::is_none", default)]
     pub result_data_hash: Option<Sha256Hash>,
     /// The result itself, stored exactly as sent.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "forms::present")]
     pub result: Option<Box<RawValue>>,
     /// Handler time, ms.
     pub execution_time_ms: u64,

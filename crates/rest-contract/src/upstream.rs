@@ -18,7 +18,7 @@ pub struct CreateRequest {
     /// Handler that runs it.
     pub task_type: Text,
     /// Parameters, kept exactly as sent; this or `payload_ref`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "forms::present")]
     pub payload: Option<Box<RawValue>>,
     /// Where the payload lies instead; needs `payload_hash`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -303,7 +303,7 @@ pub struct ResultView {
     #[serde(with = "forms::hash")]
     pub result_data_hash: Sha256Hash,
     /// The result, if it is a JSON text.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "forms::present")]
     pub result: Option<Box<RawValue>>,
     /// The result's bytes as Base64, if it is not.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -98,7 +98,7 @@ pub struct AssignmentBody {
     pub task_type: Text,
     /// The payload exactly as the creator sent it; absent with `payload_ref`, and when the store did
     /// not answer in time (then it is read by `GET …/payload`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "forms::present")]
     pub payload: Option<Box<RawValue>>,
     /// Hash over exactly the payload's bytes; checked before use.
     #[serde(with = "forms::hash")]

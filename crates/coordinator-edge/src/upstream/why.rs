@@ -136,17 +136,17 @@ fn pen(core: &CoreState, row: &Row, facts: &WhyFacts) -> Fact {
                 core.exec_epoch,
                 core.state.as_str()
             );
-            fact("verdict_awaited", Pen::Engine.service().as_str(), text)
+            fact("verdict_awaited", "task-engine", text)
                 .next("look whether the task-engine runs, if this lasts longer than seconds")
         }
         Pen::Replayer => {
             let text = format!("a retry is approved; the plan of auto-replay is awaited {since}");
-            fact("plan_awaited", Pen::Replayer.service().as_str(), text)
+            fact("plan_awaited", "auto-replay", text)
                 .next("look whether auto-replay runs, if this lasts longer than seconds")
         }
         Pen::Owner => {
             let text = format!("the plan is on record; the owner writes the retry, {since}");
-            fact("retry_awaited", Pen::Owner.service().as_str(), text)
+            fact("retry_awaited", "coordinator", text)
         }
     }
 }

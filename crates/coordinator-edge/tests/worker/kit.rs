@@ -49,7 +49,6 @@ impl World {
             lease_ms: LEASE_MS,
             lease_max_ms: LEASE_MS,
             heartbeat_ms: LEASE_MS / 3,
-            lease_margin_ms: 100,
             lock_ttl_ms: LEASE_MS,
             ..OwnerConfig::default()
         };

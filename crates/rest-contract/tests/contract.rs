@@ -1,5 +1,5 @@
 //! Every problem code has a page in `docs/errors`, every page a code, and its example is a problem
-//! of that code.
+//! of that code; and what serde must not get wrong in bodies.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,4 +28,11 @@ fn every_code_has_a_page_and_every_page_a_code() {
         assert_eq!(problem.title, plain.title);
         assert!(index.contains(&format!("[{code}]({code}.md) | {} | {} |", code.status(), code.title())), "{code}");
     }
+}
+
+#[test]
+fn null_is_a_payload_and_its_absence_is_none() {
+    let create = |text: &str| serde_json::from_str::<rest_contract::CreateRequest>(text).expect("a request").payload;
+    assert_eq!(create(r#"{"task_type":"t","payload":null}"#).expect("a payload").get(), "null");
+    assert!(create(r#"{"task_type":"t"}"#).is_none());
 }
