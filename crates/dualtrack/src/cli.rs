@@ -84,7 +84,10 @@ impl Failure {
             Self::Call { error, .. } => match &**error {
                 ClientError::Unsendable { .. } => 2,
                 ClientError::Problem(problem) if problem.status < 500 => 3,
-                other => match other.retry() {
+                ClientError::Problem(_)
+                | ClientError::Unreachable { .. }
+                | ClientError::UnknownOutcome { .. }
+                | ClientError::Unreadable { .. } => match error.retry() {
                     Retry::AskFirst => 5,
                     Retry::Later | Retry::Never => 4,
                 },
