@@ -22,13 +22,22 @@ mod worker;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
 
 /// Partitions of the demo's log.
 const PARTITIONS: u16 = 4;
 
 /// Queue and task type of the demo.
 const QUEUE: &str = "files";
+
+/// Which log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogKind {
+    /// A directory, no Kafka.
+    Embedded,
+    /// A real Kafka.
+    Kafka,
+}
 
 /// Arguments of the demo.
 #[derive(Clone, Debug, Args)]
@@ -39,6 +48,15 @@ pub struct DemoArgs {
     /// Folder for log, store and outputs; it is emptied first
     #[arg(long, default_value = "dualtrack-demo")]
     pub work: PathBuf,
+    /// Log to run on
+    #[arg(long, value_enum, default_value = "embedded")]
+    pub log: LogKind,
+    /// Kafka's HOST:PORT, with --log kafka
+    #[arg(long)]
+    pub bootstrap: Option<String>,
+    /// Topic, with --log kafka
+    #[arg(long, default_value = "task-execution-events")]
+    pub topic: String,
     /// Script of the independent checker
     #[arg(long, default_value = "tests/checker/check.py")]
     pub checker: PathBuf,

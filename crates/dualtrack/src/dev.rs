@@ -10,6 +10,7 @@ mod error;
 mod folder;
 mod instance;
 mod layers;
+mod log;
 mod settings;
 mod upkeep;
 
@@ -17,7 +18,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use assignment_lock::MemoryLock;
-use event_log::EmbeddedLog;
+use event_log::{EmbeddedLog, KafkaLog};
 use service_kit::{Clock as _, Entropy as _, Shutdown, SystemClock, SystemEntropy};
 use snapshot_store::EmbeddedStore;
 use task_events::Incarnation;
@@ -27,8 +28,10 @@ pub use command::{DevArgs, run};
 pub use error::DevError;
 pub use instance::{DevSurface, Instance};
 pub use layers::Sources;
+pub use log::DevLog;
 pub use settings::{
-    ArchiveSettings, CoordinatorSettings, DevSettings, EngineSettings, LockSettings, OnUnavailable, Settings,
+    ArchiveSettings, CoordinatorSettings, DevSettings, EngineSettings, LockSettings, LogKind, LogSettings,
+    OnUnavailable, Settings,
 };
 pub use upkeep::keep_up;
 
@@ -51,10 +54,10 @@ const HAND_OVER_MS: u64 = 2_500;
 const THREADS_MS: u64 = 500;
 
 /// Everything in one process. Dropping it stops without a hand-over, as a crash would.
-pub struct Dev {
-    instances: Vec<Instance>,
+pub struct Dev<L: DevLog = EmbeddedLog> {
+    instances: Vec<Instance<L>>,
     services: Shutdown,
-    log: EmbeddedLog,
+    log: L,
     store: EmbeddedStore,
     folder: Folder,
     ended: UnboundedReceiver<Ended>,
@@ -70,7 +73,34 @@ impl Dev {
         settings.validate()?;
         let listeners = listen(settings)?;
         let folder = Folder::open(settings)?;
-        let (log, store) = (folder.log(settings)?, folder.store()?);
+        let log = folder.log(settings)?;
+        Self::assemble(settings, listeners, folder, log)
+    }
+}
+
+impl Dev<KafkaLog> {
+    /// The same on the topic that `log.bootstrap` and `log.topic` name; rows and checkpoints are in the
+    /// folder.
+    ///
+    /// # Errors
+    /// Those of [`Dev::start`], and what keeps the topic from being used.
+    pub async fn start_on_kafka(settings: &Settings) -> Result<Self, DevError> {
+        settings.validate()?;
+        let listeners = listen(settings)?;
+        let folder = Folder::open(settings)?;
+        let log = log::kafka(settings).await?;
+        Self::assemble(settings, listeners, folder, log)
+    }
+}
+
+impl<L: DevLog> Dev<L> {
+    fn assemble(
+        settings: &Settings,
+        listeners: Vec<std::net::TcpListener>,
+        folder: Folder,
+        log: L,
+    ) -> Result<Self, DevError> {
+        let store = folder.store()?;
         let clock = SystemClock;
         let incarnation = Incarnation::new(clock.wall_ms(), SystemEntropy::default().next_u64() as u32);
         let (tell, ended) = unbounded_channel();
@@ -94,7 +124,7 @@ impl Dev {
     }
 
     /// The coordinators, the first of which engine and replayer run beside.
-    pub fn instances(&self) -> &[Instance] {
+    pub fn instances(&self) -> &[Instance<L>] {
         &self.instances
     }
 
@@ -104,7 +134,7 @@ impl Dev {
     }
 
     /// The shared log.
-    pub fn log(&self) -> &EmbeddedLog {
+    pub fn log(&self) -> &L {
         &self.log
     }
 
@@ -162,12 +192,12 @@ impl Dev {
                 runtime.shutdown_timeout(Duration::from_millis(THREADS_MS));
             }
             store.close();
-            log.close();
-            drop(folder);
         });
         if closed.await.is_err() {
-            late.push("log and store");
+            late.push("store");
         }
+        log.end().await;
+        drop(folder);
         if late.is_empty() { Ok(()) } else { Err(DevError::Late(late)) }
     }
 }

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 fn demo(dir: &Path, work: &Path, more: &[&str]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     Command::new(env!("CARGO_BIN_EXE_dualtrack"))
-        .arg("demo")
+        .args(["demo", "--exit"])
         .args(["--dir".as_ref(), dir, "--work".as_ref(), work])
         .arg("--checker")
         .arg(root.join("tests/checker/check.py"))

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use snapshot_store::conformance::listings::named;
 use snapshot_store::conformance::{NOW_MS, PARTITION, closed_row, snapshot_write, task};
 use snapshot_store::{Durability, EmbeddedConfig, EmbeddedStore, RowWrite, SnapshotRow, SnapshotStore};
 use task_events::{TaskId, TaskState};
@@ -23,11 +24,15 @@ struct Load {
     /// Tasks whose rows are written again and again; `None`: every row is a new one.
     tasks: Option<u64>,
     durability: Durability,
+    /// The caller gave a trace and a business key, as the standard task's did not: two entries more.
+    found: bool,
 }
 
 /// A closed task's row of 1 KiB, half of it a text that does not compress to nothing.
-fn row_of_1_kib() -> SnapshotRow {
-    let mut row = closed_row(task(PARTITION, 1), TaskState::Success, NOW_MS);
+fn row_of_1_kib(found: bool) -> SnapshotRow {
+    let key = found.then_some("order-7");
+    let row = closed_row(task(PARTITION, 1), TaskState::Success, NOW_MS);
+    let mut row = named(row, key.and(Some("4bf92f3577b34da6a3ce929d0e0e4736")), "conformance", key);
     let size = |row: &SnapshotRow| rmp_serde::to_vec_named(&*row.row).expect("coded").len();
     let mut seed = 7_u32;
     while size(&row) < 1_024 - 96 {
@@ -53,7 +58,7 @@ async fn run(base: &Path, load: &Load) {
     let dir = tempfile::tempdir_in(base).expect("directory");
     let config = EmbeddedConfig { durability: load.durability, ..EmbeddedConfig::new(dir.path(), || NOW_MS) };
     let store = EmbeddedStore::open(config).expect("store");
-    let row = row_of_1_kib();
+    let row = row_of_1_kib(load.found);
     let (mut waiting, mut latencies) = (VecDeque::new(), Vec::new());
     let started = Instant::now();
     let mut numbers = 0..;
@@ -78,10 +83,11 @@ fn main() {
     let base = std::env::var_os("SNAPSHOT_STORE_BENCH_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
     std::fs::create_dir_all(&base).expect("directory");
-    let load = |name, window, tasks| Load { name, window, tasks, durability: Durability::Fsync };
+    let load = |name, window, tasks| Load { name, window, tasks, durability: Durability::Fsync, found: false };
     let loads = [
         load("new rows, one batch at a time", 1, None),
         load("new rows, 4 batches on their way", 4, None),
+        Load { found: true, ..load("new rows by trace and key, 4 on their way", 4, None) },
         load("100,000 rows anew, 4 batches on their way", 4, Some(100_000)),
         Load { durability: Durability::Volatile, ..load("new rows, 4 batches, volatile", 4, None) },
     ];

@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context as _;
-use event_log::{EmbeddedConfig, EmbeddedLog, EventLog, RawRecord, Tail as _, write_dump};
+use event_log::{
+    EmbeddedConfig, EmbeddedLog, EventLog, KafkaConfig, KafkaLog, RawRecord, Tail as _, TopicSpec, write_dump,
+};
 use task_core::{PartitionState, Record, Verdict, invariants};
 use task_events::{Body, Offset, PartitionId, TaskId, TaskState};
 
 use super::files::Places;
-use super::{DemoArgs, PARTITIONS};
+use super::{DemoArgs, LogKind, PARTITIONS};
 
 /// One record of a task, as people read it.
 #[derive(Debug)]
@@ -61,11 +64,24 @@ pub struct Account {
 
 /// Reads the whole log, folds it, and writes the dump (raw records) and the verdicts (what this fold
 /// said of each) for the checker. `names` has the input of each task.
-pub async fn read(_: &DemoArgs, places: &Places, names: &BTreeMap<TaskId, String>) -> anyhow::Result<Account> {
-    let log = EmbeddedLog::open(EmbeddedConfig::new(places.data.join("log"), PARTITIONS))?;
-    let account = account(&log, &places.dump, &places.verdicts, names).await;
-    log.close();
-    account
+pub async fn read(args: &DemoArgs, places: &Places, names: &BTreeMap<TaskId, String>) -> anyhow::Result<Account> {
+    match args.log {
+        LogKind::Embedded => {
+            let log = EmbeddedLog::open(EmbeddedConfig::new(places.data.join("log"), PARTITIONS))?;
+            let account = account(&log, &places.dump, &places.verdicts, names).await;
+            log.close();
+            account
+        }
+        LogKind::Kafka => {
+            let bootstrap = args.bootstrap.as_deref().context("--log kafka needs --bootstrap HOST:PORT")?;
+            let mut config = KafkaConfig::new(bootstrap, &args.topic, PARTITIONS);
+            "demo-account".clone_into(&mut config.client_id);
+            let log = KafkaLog::open(config, &TopicSpec::single_node()).await?;
+            let account = account(&log, &places.dump, &places.verdicts, names).await;
+            log.close(Duration::from_secs(5)).await;
+            account
+        }
+    }
 }
 
 async fn account<L: EventLog>(

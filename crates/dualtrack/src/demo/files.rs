@@ -58,6 +58,8 @@ pub fn empty(work: &Path) -> anyhow::Result<()> {
     for folder in [work, &places.out, &places.outboxes] {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
+    // There from the start: who waits for its lines need not wait for the file.
+    std::fs::write(&places.ledger, "").with_context(|| format!("cannot write {}", places.ledger.display()))?;
     std::fs::write(&mark, "made by dualtrack demo\n").with_context(|| format!("cannot write {}", mark.display()))
 }
 

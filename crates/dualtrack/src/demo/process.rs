@@ -1,6 +1,7 @@
 //! The demo's processes: the server and its workers are this program again, started, killed and
 //! stopped from here. Whatever happens, none outlives the demo.
 
+use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -25,10 +26,11 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts this program with other arguments.
-    pub fn start(name: &str, arguments: &[&std::ffi::OsStr], stdout: Stdio) -> anyhow::Result<Self> {
+    /// Starts this program with other arguments; `says`: where its stdout and stderr go.
+    pub fn start(name: &str, arguments: &[&std::ffi::OsStr], says: (Stdio, Stdio)) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find this program")?;
-        let child = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(stdout).spawn();
+        let (stdout, stderr) = says;
+        let child = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn();
         Ok(Self { name: name.to_owned(), child: child.with_context(|| format!("cannot start {name}"))? })
     }
 
@@ -86,20 +88,25 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `dualtrack dev` with these settings and waits until every partition has its owner.
+    /// Starts `dualtrack dev` with these settings and waits until every partition has its owner. What
+    /// it logs goes to `server.log` beside the settings.
     pub async fn start(settings: &Path, listen: &str) -> anyhow::Result<Self> {
+        let place = settings.with_file_name("server.log");
+        let log = OpenOptions::new().create(true).append(true).open(&place);
+        let log = log.with_context(|| format!("cannot open {}", place.display()))?;
         let arguments =
             ["dev".as_ref(), "--config".as_ref(), settings.as_os_str(), "--listen".as_ref(), listen.as_ref()];
-        let mut process = Process::start("the server", &arguments, Stdio::piped())?;
+        let mut process = Process::start("the server", &arguments, (Stdio::piped(), log.into()))?;
         let out = process.child.stdout.take().context("the server has no output")?;
         let mut lines = BufReader::new(out).lines();
         let url = loop {
             let Some(line) = lines.next().transpose()? else {
                 let status = process.child.wait()?;
-                bail!("the server ended before it was up: {status}");
+                bail!("the server ended before it was up: {status}; {} says why", place.display());
             };
             if let Some(at) = line.find("http://") {
-                break line[at..].split_whitespace().next().unwrap_or_default().to_owned();
+                let url = line[at..].split([' ', ',']).next().unwrap_or_default();
+                break url.to_owned();
             }
         };
         // What else it says is nobody's, but must not fill the pipe.

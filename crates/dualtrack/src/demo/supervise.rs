@@ -88,7 +88,7 @@ fn start_worker(args: &DemoArgs, url: &str, name: &str, passing: Option<usize>) 
     if let Some(passing) = &passing {
         arguments.extend::<[&OsStr; 2]>(["--hold-after".as_ref(), passing.as_ref()]);
     }
-    Process::start(name, &arguments, Stdio::inherit())
+    Process::start(name, &arguments, (Stdio::inherit(), Stdio::inherit()))
 }
 
 /// What one worker does before the kill.

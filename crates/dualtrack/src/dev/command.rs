@@ -9,7 +9,7 @@ use clap::Args;
 use futures::future::{Either, select};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::{Dev, DevError, Settings, Sources};
+use super::{Dev, DevError, DevLog, LogKind, Settings, Sources};
 
 /// Flags of `dualtrack dev`. Each one is a setting of the same name; see --print-config.
 #[derive(Clone, Debug, Default, Args)]
@@ -89,8 +89,14 @@ pub fn run(args: &DevArgs) -> ExitCode {
 
 async fn serve(settings: &Settings) -> Result<(), DevError> {
     // Before anything is open, so that a signal never meets a half-started process.
-    let mut signals = Signals::listen()?;
-    let mut dev = Dev::start(settings)?;
+    let signals = Signals::listen()?;
+    match settings.log.kind {
+        LogKind::Embedded => until_stopped(settings, Dev::start(settings)?, signals).await,
+        LogKind::Kafka => until_stopped(settings, Dev::start_on_kafka(settings).await?, signals).await,
+    }
+}
+
+async fn until_stopped<L: DevLog>(settings: &Settings, mut dev: Dev<L>, mut signals: Signals) -> Result<(), DevError> {
     say(&start_line(settings, &dev));
     let began = {
         let ready = Box::pin(dev.ready());
@@ -125,11 +131,15 @@ async fn serve(settings: &Settings) -> Result<(), DevError> {
     Ok(())
 }
 
-fn start_line(settings: &Settings, dev: &Dev) -> String {
+fn start_line<L: DevLog>(settings: &Settings, dev: &Dev<L>) -> String {
     let kept = if settings.archive.enabled {
         format!("data in {}", dev.folder.path().display())
     } else {
         "NOTHING IS KEPT (archive.enabled = false)".to_owned()
+    };
+    let kept = match settings.log.kind {
+        LogKind::Embedded => kept,
+        LogKind::Kafka => format!("{kept}, topic {} at {}", settings.log.topic, settings.log.bootstrap),
     };
     let urls = dev.urls().join(" and ");
     format!("dualtrack {} on {urls}, {kept}, {} partitions\n", env!("CARGO_PKG_VERSION"), settings.dev.partitions)

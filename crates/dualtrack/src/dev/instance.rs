@@ -20,15 +20,15 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 use verdict_writer::FoldSource;
 
-use super::{DevError, Settings, upkeep};
+use super::{DevError, DevLog, Settings, upkeep};
 
 /// The command surface of an instance.
-pub type DevSurface = Surface<SystemClock, HttpPeers<EmbeddedLog, SystemClock>>;
+pub type DevSurface<L = EmbeddedLog> = Surface<SystemClock, HttpPeers<L, SystemClock>>;
 
 /// What the instances share.
-pub(super) struct Shared {
+pub(super) struct Shared<L> {
     pub settings: Settings,
-    pub log: EmbeddedLog,
+    pub log: L,
     pub store: EmbeddedStore,
     pub lock: MemoryLock,
     pub incarnation: Incarnation,
@@ -43,10 +43,10 @@ pub(super) struct Ended {
 }
 
 /// One coordinator.
-pub struct Instance {
+pub struct Instance<L: DevLog = EmbeddedLog> {
     name: Text,
     address: SocketAddr,
-    surface: DevSurface,
+    surface: DevSurface<L>,
     freeze: Freeze,
     metrics: Metrics,
     stop_edge: Shutdown,
@@ -56,8 +56,8 @@ pub struct Instance {
     runtime: Option<Runtime>,
 }
 
-impl Instance {
-    pub(super) fn start(number: usize, listener: TcpListener, shared: &Shared) -> Result<Self, DevError> {
+impl<L: DevLog> Instance<L> {
+    pub(super) fn start(number: usize, listener: TcpListener, shared: &Shared<L>) -> Result<Self, DevError> {
         let settings = &shared.settings;
         let name: Text = format!("coordinator-{number}").into();
         let address = listener.local_addr().map_err(|why| DevError::Threads(why.to_string()))?;
@@ -128,7 +128,7 @@ impl Instance {
     }
 
     /// Runs engine, replayer and the store's upkeep on this instance's threads.
-    pub(super) fn start_projections(&mut self, shared: &Shared, stop: &Shutdown) {
+    pub(super) fn start_projections(&mut self, shared: &Shared<L>, stop: &Shutdown) {
         let Some(runtime) = &self.runtime else { return };
         let Shared { log, store, incarnation, .. } = shared;
         let (clock, metrics) = (SystemClock, self.metrics.clone());
@@ -167,7 +167,7 @@ impl Instance {
     }
 
     /// Its command surface.
-    pub const fn surface(&self) -> &DevSurface {
+    pub const fn surface(&self) -> &DevSurface<L> {
         &self.surface
     }
 
@@ -203,7 +203,7 @@ impl Instance {
     }
 }
 
-impl Drop for Instance {
+impl<L: DevLog> Drop for Instance<L> {
     fn drop(&mut self) {
         self.freeze.thaw();
         // A plain drop would wait for its threads, which is a panic inside another runtime.
@@ -223,9 +223,9 @@ async fn join(task: Option<JoinHandle<()>>, within_ms: u64, what: &'static str) 
 }
 
 // Runs a service and tells when it ends by itself: by an error, or a panic.
-fn watch<E: std::fmt::Display + Send + 'static>(
+fn watch<L, E: std::fmt::Display + Send + 'static>(
     runtime: &Runtime,
-    shared: &Shared,
+    shared: &Shared<L>,
     service: String,
     run: impl Future<Output = Result<(), E>> + Send + 'static,
 ) -> JoinHandle<()> {

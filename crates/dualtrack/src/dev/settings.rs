@@ -17,6 +17,8 @@ use super::DevError;
 pub struct Settings {
     /// The process.
     pub dev: DevSettings,
+    /// The event track.
+    pub log: LogSettings,
     /// What is kept.
     pub archive: ArchiveSettings,
     /// Owners.
@@ -43,6 +45,28 @@ pub struct DevSettings {
     pub instances: u16,
     /// Threads of each instance, 1 to 64.
     pub worker_threads: usize,
+}
+
+/// `[log]`: the event track.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogSettings {
+    /// Where it is.
+    pub kind: LogKind,
+    /// Kafka's `HOST:PORT`, with `kafka`.
+    pub bootstrap: String,
+    /// Topic, with `kafka`; made if it is not there.
+    pub topic: String,
+}
+
+/// `log.kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogKind {
+    /// In the folder.
+    Embedded,
+    /// A topic of a real Kafka; rows and checkpoints stay in the folder.
+    Kafka,
 }
 
 /// `[archive]`: what is kept.
@@ -124,6 +148,12 @@ impl Settings {
         let strangers = "only loopback addresses are served without --insecure, since nobody is authenticated yet";
         let loopback = dev.insecure || self.addresses()?.iter().all(|address| address.ip().is_loopback());
         rule(loopback, "dev.listen", dev.listen.clone(), strangers)?;
+        let reachable = self.log.kind == LogKind::Embedded || !self.log.bootstrap.is_empty();
+        let bootstrap = "log.kind = kafka needs HOST:PORT of a broker";
+        rule(reachable, "log.bootstrap", self.log.bootstrap.clone(), bootstrap)?;
+        let durable = self.log.kind == LogKind::Embedded || self.archive.enabled;
+        let kept = "archive.enabled = false keeps nothing, a topic keeps everything: use log.kind = embedded";
+        rule(durable, "log.kind", "kafka".to_owned(), kept)?;
         self.owner().validate()?;
         let ttl = self.lock.ttl_ms <= self.coordinator.lease_ms && self.lock.ttl_ms > 0;
         let lease = "above 0, and at most coordinator.lease_ms: the lock of an attempt that is over must go away";
