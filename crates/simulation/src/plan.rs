@@ -97,3 +97,9 @@ impl Plan {
         }
     }
 }
+
+/// Longest second phase, true µs: what is open after it hangs. A world whose take-overs were long in
+/// coming heals with a backlog of thousands, and its few workers take their time for each.
+pub(crate) const fn healing_us(open: usize) -> u64 {
+    240_000_000 + open as u64 * 500_000
+}

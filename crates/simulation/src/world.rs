@@ -17,7 +17,7 @@ use crate::edge;
 use crate::exec::{Executor, ProcId};
 use crate::faults::{Fault, Faults, Tally};
 use crate::hub::{Ev, Hub, ProcState, Queue, Shared};
-use crate::plan::Plan;
+use crate::plan::{Plan, healing_us};
 use crate::ports::groups::Groups;
 use crate::ports::lock::{LockServer, SimLock};
 use crate::ports::log::{SimLog, Topic};
@@ -29,8 +29,6 @@ use crate::worker::Worker;
 
 /// Longest first phase, true µs.
 const FIRST_PHASE_US: u64 = 1_800_000_000;
-/// Longest second phase, true µs: after this whatever is still open hangs.
-const HEALED_US: u64 = 240_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -169,7 +167,8 @@ impl World {
         self.alarms();
         if self.hub.lock().audit.finding.is_none() {
             self.heal();
-            let until = self.time.us() + HEALED_US;
+            let open = self.hub.lock().audit.open();
+            let until = self.time.us() + healing_us(open);
             while !self.at_rest() && self.hub.lock().audit.finding.is_none() {
                 if self.time.us() > until {
                     self.still_open();
