@@ -5,6 +5,11 @@
 //! read tasks), `worker` (those who run them), `probes` (health and metrics), `internal` (other
 //! instances). Whatever is refused leaves as RFC 9457 problem+json, by one table in `problems`.
 
+#![expect(
+    clippy::result_large_err,
+    reason = "a problem is made once for a request that is refused; a box would only move it"
+)]
+
 mod body;
 mod edge;
 mod internal;

@@ -25,10 +25,11 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         let task = task_of(id)?;
         query(request.uri(), &[])?;
         edge.known_partition(task)?;
-        match edge.surface.about(task, Command::Why { task }).await {
-            Answer::Why(facts) => reply::json(StatusCode::OK, &explain(&facts)),
-            answer => Err(failure_of(answer, &Asked::about(task))),
+        let answer = edge.surface.about(task, Command::Why { task }).await;
+        if let Answer::Why(facts) = &answer {
+            return reply::json(StatusCode::OK, &explain(facts));
         }
+        Err(failure_of(answer, &Asked::about(task)))
     }
 }
 
