@@ -150,25 +150,22 @@ impl World {
         };
         let task = NewTask { created, trace_id: Default::default() };
         let create = CreateTask { task, key: None, payload: Some(payload.into()) };
-        match self.surface.create(create, Placement::default()).await {
-            Answer::Created { task_id, .. } => task_id,
-            other => panic!("{other:?}"),
-        }
+        let answer = self.surface.create(create, Placement::default()).await;
+        let Answer::Created { task_id, .. } = answer else { panic!("{answer:?}") };
+        task_id
     }
 
     pub async fn seen(&self, task: TaskId) -> SnapshotRow {
-        match self.surface.about(task, Command::Get { task }).await {
-            Answer::Task(seen) => seen.row,
-            other => panic!("{other:?}"),
-        }
+        let Answer::Task(seen) = self.surface.about(task, Command::Get { task }).await else {
+            panic!("{task} is not told")
+        };
+        seen.row
     }
 
     /// The task once it is terminal.
     pub async fn ended(&self, task: TaskId) -> SnapshotRow {
-        match self.surface.await_task(task, 30_000).await {
-            Answer::Task(seen) => seen.row,
-            other => panic!("{other:?}"),
-        }
+        let Answer::Task(seen) = self.surface.await_task(task, 30_000).await else { panic!("{task} is not told") };
+        seen.row
     }
 
     pub async fn succeeded(&self, task: TaskId) -> SnapshotRow {
