@@ -108,7 +108,7 @@ async fn fields_beyond_their_limits_are_named() {
     one.post(&format!("/api/v1/task/{id}/cancel"), r#"{"who":""}"#).await.is_problem("unknown_field").at("/who");
     let other = one.task(json!({"task_type": "t", "payload": 1, "concurrency_key": "k"})).await;
     let partition = |id: &str| (id.parse::<i64>().expect("a number") >> 12) & 1023;
-    let away = i64::from_str_radix(&other, 10).expect("a number") ^ (1 << 12);
+    let away = other.parse::<i64>().expect("a number") ^ (1 << 12);
     let conflict =
         json!({"task_type": "t", "payload": 1, "concurrency_key": "k", "same_partition_as": away.to_string()});
     let got = one.create(conflict.to_string()).await;
