@@ -48,6 +48,8 @@ where
 struct Health<'a> {
     instance: &'a str,
     status: &'static str,
+    /// Alarms that stand, with their last words: what is wrong although the process is alive.
+    alarms: BTreeMap<&'static str, String>,
 }
 
 /// Whether the instance can take requests, and why not.
@@ -69,7 +71,9 @@ struct Progress {
 
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
     async fn healthz(State(edge): State<Self>) -> Answered {
-        reply::json(StatusCode::OK, &Health { instance: &edge.instance, status: "alive" })
+        let alarms = edge.metrics.alarms().into_iter().filter(|(_, alarm)| alarm.active);
+        let alarms = alarms.map(|(name, alarm)| (name, alarm.last)).collect();
+        reply::json(StatusCode::OK, &Health { instance: &edge.instance, status: "alive", alarms })
     }
 
     async fn readyz(State(edge): State<Self>) -> Answered {

@@ -153,7 +153,8 @@ impl From<StepBody> for StepDone {
 }
 
 /// Which payload of a task: `?item=…` of `GET /coordinator/v1/task/{id}/payload`, whose answer is the
-/// bytes themselves, and in [`PayloadBody`].
+/// bytes themselves, and in [`PayloadBody`]. Of a step and of the result there may be several, by
+/// several attempts: `&hash=` (64 hexadecimal digits, as the log has it) says which one is read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PayloadName {

@@ -21,13 +21,16 @@ use task_events::{
     StepDone, TaskCreated, TaskId, TaskState, Timeouts, owner_event_id,
 };
 
-use crate::{RowKind, RowWrite, SnapshotRow, SnapshotStore};
+use crate::{PayloadItem, RowKind, RowWrite, SnapshotRow, SnapshotStore};
 
 /// The time at which every case starts, Unix ms: an hour into a day.
 pub const NOW_MS: i64 = 20_833 * crate::DAY_MS + 3_600_000;
 
 /// The partition of most cases.
 pub const PARTITION: PartitionId = PartitionId(3);
+
+/// A result, as most cases name it; what the hash is of is the caller's affair.
+pub const RESULT: PayloadItem = PayloadItem::Result { result_data_hash: Sha256Hash([7; 32]) };
 
 /// How a case gets a store, and does to it what no user of the port can. One harness is one empty
 /// store whose clock stands at [`NOW_MS`].

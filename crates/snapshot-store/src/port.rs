@@ -63,18 +63,19 @@ pub enum RowKind {
 pub enum PayloadItem {
     /// Parameters of the task.
     Parameters,
-    /// Output of a step, one per task and name: the last one written, of whatever run and attempt.
-    ///
-    /// An event that names another hash than these bytes have is that of a step which ran again:
-    /// its output is gone, and only what the *last* accepted event of the step names must be there.
-    /// Nothing here knows which attempt is live, so a report of a fenced one must not be written, or
-    /// it takes the output of the live one away.
+    /// Output of a step. The hash is part of the name: an attempt that was fenced, or a step that ran
+    /// again, cannot take the output away that an accepted event names.
     StepOutput {
         /// Step name.
         step: Text,
+        /// SHA-256 of the bytes, as the step's event names it.
+        output_hash: Sha256Hash,
     },
-    /// Result of the task.
-    Result,
+    /// Result of the task, named by its hash for the same reason.
+    Result {
+        /// SHA-256 of the bytes, as the task's last event names it.
+        result_data_hash: Sha256Hash,
+    },
     /// Whole error text, of which the event holds the first 256 characters.
     ErrorText,
 }

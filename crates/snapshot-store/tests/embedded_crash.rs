@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use snapshot_store::conformance::listings::{found, named, of_key};
-use snapshot_store::conformance::{NOW_MS, PARTITION, marked_row, new_row, read, snapshot_write, task};
+use snapshot_store::conformance::{NOW_MS, PARTITION, RESULT, marked_row, new_row, read, snapshot_write, task};
 use snapshot_store::{EmbeddedConfig, EmbeddedStore, PayloadItem, SnapshotStore};
 use task_events::{Offset, TaskId};
 
@@ -41,7 +41,7 @@ async fn write_for_ever(dir: &Path) {
         let written = store.write(PARTITION, rows);
         let text = format!("{round} ").repeat(300);
         let payload = |item| (task(PARTITION, (round % 40) as u16), item, text.clone().into());
-        let payloads = store.put_payloads([PayloadItem::Result, PayloadItem::ErrorText].map(payload).to_vec());
+        let payloads = store.put_payloads([RESULT, PayloadItem::ErrorText].map(payload).to_vec());
         written.await.expect("written");
         payloads.await.expect("stored");
         store.put_acked(PARTITION, Offset(round.into())).await.expect("stored");
@@ -105,8 +105,7 @@ async fn killed_again_and_again_it_keeps_everything_acknowledged() {
             assert_eq!(found(&store, &name, 9).await, Vec::from_iter(row), "a row and its trace, or neither");
             assert_eq!(of_key(&store, "c", &name, 9).await, Vec::from_iter(row), "a row and its key, or neither");
         }
-        let items =
-            [PayloadItem::Result, PayloadItem::ErrorText].map(|item| (task(PARTITION, (last % 40) as u16), item));
+        let items = [RESULT, PayloadItem::ErrorText].map(|item| (task(PARTITION, (last % 40) as u16), item));
         let texts = store.payloads(items.to_vec()).await.expect("read");
         assert_eq!(texts, [(); 2].map(|()| Some(format!("{last} ").repeat(300).into())));
         store.close();

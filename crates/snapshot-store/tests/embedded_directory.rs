@@ -9,11 +9,11 @@ use fjall::KeyspaceCreateOptions;
 use snapshot_store::conformance::checkpoints::{offsets, publish};
 use snapshot_store::conformance::listings::{found, named};
 use snapshot_store::conformance::{
-    NOW_MS, PARTITION, closed_row, hash, marked_row, new_row, read, snapshot_write, task, write,
+    NOW_MS, PARTITION, RESULT, closed_row, hash, marked_row, new_row, read, snapshot_write, task, write,
 };
 use snapshot_store::{
     CheckpointName, DAY_MS, Durability, EmbeddedConfig, EmbeddedStore, KeyRow, LISTING_TTL_MS, OpenError,
-    PAYLOAD_TTL_MS, PayloadItem, RowKind, RowWrite, SNAPSHOT_TTL_MS, SnapshotStore, StoreError,
+    PAYLOAD_TTL_MS, RowKind, RowWrite, SNAPSHOT_TTL_MS, SnapshotStore, StoreError,
 };
 use task_core::{HistoryEntry, PartitionState};
 use task_events::{Offset, PartitionEpoch, RuleVersion, TaskState};
@@ -137,18 +137,17 @@ async fn too_much_in_the_queue_is_refused_and_nothing_is_lost() {
     let dir = dir();
     let store = EmbeddedStore::open(EmbeddedConfig { max_queued_bytes: 100_000, ..config(dir.path()) }).expect("store");
     let big = Bytes::from(vec![1; 90_000]);
-    let puts: Vec<_> =
-        (0..64u16).map(|n| (n, store.put_payload(task(PARTITION, n), PayloadItem::Result, big.clone()))).collect();
+    let puts: Vec<_> = (0..64u16).map(|n| (n, store.put_payload(task(PARTITION, n), RESULT, big.clone()))).collect();
     let mut refused = 0;
     for (n, put) in puts {
         let answer = put.await;
-        let stored = store.payload(task(PARTITION, n), PayloadItem::Result).await.expect("read").is_some();
+        let stored = store.payload(task(PARTITION, n), RESULT).await.expect("read").is_some();
         assert_eq!(answer.is_ok(), stored, "{answer:?}");
         refused += usize::from(!stored);
     }
     assert!((1..64).contains(&refused), "{refused}: the first is always taken, the disk is slower than the calls");
     let whole = Bytes::from(vec![2; 500_000]);
-    store.put_payload(task(PARTITION, 1), PayloadItem::Result, whole).await.expect("one alone may be bigger");
+    store.put_payload(task(PARTITION, 1), RESULT, whole).await.expect("one alone may be bigger");
 }
 
 #[tokio::test]
@@ -173,11 +172,11 @@ async fn the_sweep_removes_what_has_expired_and_no_more_than_asked() {
     let entry = HistoryEntry { offset: Offset(1), rejected: None };
     rows.push(RowWrite { timestamp_us: NOW_MS * 1_000, row: RowKind::HistoryOverflow { task_id: id(1), entry } });
     write(&store, rows).await;
-    store.put_payload(id(1), PayloadItem::Result, "gone".into()).await.expect("stored");
-    store.put_payload(id(2), PayloadItem::Result, "renewed".into()).await.expect("stored");
+    store.put_payload(id(1), RESULT, "gone".into()).await.expect("stored");
+    store.put_payload(id(2), RESULT, "renewed".into()).await.expect("stored");
     assert_eq!(store.sweep(NOW_MS, 100).await, Ok(0), "nothing is due");
     now_ms.store(NOW_MS + SNAPSHOT_TTL_MS, Ordering::Relaxed);
-    store.put_payload(id(2), PayloadItem::Result, "renewed".into()).await.expect("stored");
+    store.put_payload(id(2), RESULT, "renewed".into()).await.expect("stored");
 
     let due = NOW_MS + SNAPSHOT_TTL_MS;
     assert_eq!(store.sweep(due, 4).await, Ok(4));
@@ -192,7 +191,7 @@ async fn the_sweep_removes_what_has_expired_and_no_more_than_asked() {
     assert_eq!(store.sweep(due, 100).await, Ok(1));
     let later = NOW_MS + PAYLOAD_TTL_MS;
     assert_eq!(store.sweep(later, 100).await, Ok(3), "an entry, a payload, and one renewed");
-    assert_eq!(store.payload(id(2), PayloadItem::Result).await, Ok(Some("renewed".into())));
+    assert_eq!(store.payload(id(2), RESULT).await, Ok(Some("renewed".into())));
     assert_eq!(store.sweep(later + PAYLOAD_TTL_MS, 100).await, Ok(1));
     // Under both of their names, the ten and the one that came late.
     let listed = NOW_MS + LISTING_TTL_MS;

@@ -165,6 +165,13 @@ impl<C: WorkerClock> HttpCoordinator<C> {
         if let Some(step) = &step {
             query.push(("step", step));
         }
+        let hash = match &key {
+            PayloadKey::StepOutput { output_hash, .. } => Some(output_hash.to_string()),
+            PayloadKey::Parameters | PayloadKey::Result | PayloadKey::ErrorText => None,
+        };
+        if let Some(hash) = &hash {
+            query.push(("hash", hash));
+        }
         let sent = self.0.hosts.send(Method::GET, &["task", &id, "payload"], &query, None, ANSWER_MS).await;
         match sent.map_err(|why| PayloadUnavailable(why.0))? {
             Answer::Done(bytes) => Ok(Some(bytes)),

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use bytes::Bytes;
-use task_events::{TaskId, Text};
+use task_events::{Sha256Hash, TaskId, Text};
 use worker_protocol::{Heartbeat, HeartbeatAnswer, Poll, PollAnswer, Report, ReportAnswer};
 
 /// A request could not be sent, or its answer was lost; whether it arrived is unknown.
@@ -40,8 +40,13 @@ pub trait CoordinatorPort: Send + Sync + 'static {
 pub enum PayloadKey {
     /// Parameters as the creator sent them.
     Parameters,
-    /// Output of a step.
-    StepOutput(Text),
+    /// Output of a step: several attempts may have stored one each.
+    StepOutput {
+        /// Name of the step.
+        step: Text,
+        /// SHA-256 of the output.
+        output_hash: Sha256Hash,
+    },
     /// Result of the task.
     Result,
     /// Whole text of an error that is longer than a report may be.

@@ -143,7 +143,7 @@ impl Harness {
         let (desk, clock) = (Desk::new(self.assignment(task)), ManualClock::default());
         desk.store(task, PayloadKey::Parameters, self.params);
         for (done, output) in self.recorded {
-            desk.store(task, PayloadKey::StepOutput(done.step), output);
+            desk.store(task, PayloadKey::StepOutput { step: done.step, output_hash: done.output_hash }, output);
         }
         let config = Config { slots: 1, ..Config::new(Text::const_new("harness"), Incarnation(1), Vec::new()) };
         let worker = Worker::new(desk.clone(), desk.clone(), clock.clone(), config, self.handlers);

@@ -32,7 +32,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
                 .fact("run_no", core.run_no.0)
                 .into());
         };
-        let bytes = edge.store.payload(task, PayloadItem::Result).await.map_err(store_failure)?;
+        let bytes = edge.store.payload(task, PayloadItem::Result { result_data_hash }).await.map_err(store_failure)?;
         let missing = |text: &str| {
             Problem::new(Code::PayloadMissing, text)
                 .fact("task_id", task.to_string())

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use coordinator::surface::Peers;
 use event_log::EventLog;
 use futures::future::{Either, select};
-use rest_contract::{Code, MAX_PAYLOAD_BYTES, PayloadBody, PayloadName, Problem};
+use rest_contract::{Code, MAX_PAYLOAD_BYTES, PayloadBody, PayloadName, Problem, parse_hash};
 use service_kit::Clock;
 use snapshot_store::{PayloadItem, SnapshotStore, StoreError};
-use task_events::{TaskId, Text};
+use task_events::{Sha256Hash, TaskId, Text};
 
 use super::fields;
 use crate::Edge;
@@ -20,14 +20,15 @@ use crate::problems::Answered;
 /// Longest wait for the store, ms.
 const STORE_MS: u64 = 2_000;
 
-/// `GET …/payload?item=…`: the bytes as they were stored.
+/// `GET …/payload?item=…`: the bytes as they were stored. Step outputs and results are named by their
+/// hash, as the log has it.
 pub(super) async fn read<L: EventLog, S: SnapshotStore, C: Clock, P: Peers>(
     State(edge): State<Edge<L, S, C, P>>,
     path: fields::PathText,
     uri: Uri,
 ) -> Answered {
     let task = fields::task(path)?;
-    let [item, step] = fields::query(&uri, ["item", "step"])?;
+    let [item, step, hash] = fields::query(&uri, ["item", "step", "hash"])?;
     let item = item.unwrap_or_default();
     let name = match item.as_str() {
         "parameters" => PayloadName::Parameters,
@@ -36,9 +37,10 @@ pub(super) async fn read<L: EventLog, S: SnapshotStore, C: Clock, P: Peers>(
         "error_text" => PayloadName::ErrorText,
         _ => return Err(fields::parameter("item", &item, "is none of parameters, step, result, error_text").into()),
     };
+    let hash = hash.map(|text| parse_hash(&text).map_err(|why| fields::parameter("hash", &text, &why.to_string())));
     let as_parameter =
         |p: Problem| Problem { code: Code::InvalidParameter, status: Code::InvalidParameter.status(), ..p };
-    let item = item_of("", &name, step.map(Text::from)).map_err(as_parameter)?;
+    let item = item_of("", &name, step.map(Text::from), hash.transpose()?).map_err(as_parameter)?;
     let reading = Box::pin(edge.store.payload(task, item));
     match bounded(&edge, reading).await? {
         Some(bytes) => {
@@ -59,7 +61,11 @@ pub(super) fn checked(below: &str, body: PayloadBody) -> Result<(TaskId, Payload
     if body.item == PayloadName::Parameters {
         return Err(fields::invalid(format!("{below}/item"), "is the creator's, workers do not write it"));
     }
-    let item = item_of(below, &body.item, body.step)?;
+    let made = match body.item {
+        PayloadName::Step | PayloadName::Result => Some(Sha256Hash::of(&body.data)),
+        PayloadName::Parameters | PayloadName::ErrorText => None,
+    };
+    let item = item_of(below, &body.item, body.step, made)?;
     if body.data.len() > MAX_PAYLOAD_BYTES {
         return Err(too_large(format!("{below}/data"), body.data.len()));
     }
@@ -72,20 +78,32 @@ pub(super) fn too_large(pointer: String, size: usize) -> Problem {
     Problem::new(Code::PayloadTooLarge, text).field(pointer).value(size).limit(MAX_PAYLOAD_BYTES)
 }
 
-fn item_of(below: &str, name: &PayloadName, step: Option<Text>) -> Result<PayloadItem, Problem> {
-    let pointer = format!("{below}/step");
-    match (name, step) {
-        (PayloadName::Step, Some(step)) => {
-            fields::name(&pointer, &step)?;
-            Ok(PayloadItem::StepOutput { step })
+fn item_of(
+    below: &str,
+    name: &PayloadName,
+    step: Option<Text>,
+    hash: Option<Sha256Hash>,
+) -> Result<PayloadItem, Problem> {
+    let (of_step, of_hash) = (format!("{below}/step"), format!("{below}/hash"));
+    let missing = |pointer, item| fields::invalid(pointer, &format!("is missing beside the item {item}"));
+    match (name, step, hash) {
+        (PayloadName::Step, Some(step), Some(output_hash)) => {
+            fields::name(&of_step, &step)?;
+            Ok(PayloadItem::StepOutput { step, output_hash })
         }
-        (PayloadName::Step, None) => Err(fields::invalid(pointer, "is missing beside the item step")),
-        (PayloadName::Parameters | PayloadName::Result | PayloadName::ErrorText, Some(step)) => {
-            Err(fields::invalid(pointer, "stands only beside the item step").value(step.as_str()))
+        (PayloadName::Step, None, _) => Err(missing(of_step, "step")),
+        (PayloadName::Step, Some(_), None) => Err(missing(of_hash, "step")),
+        (PayloadName::Parameters | PayloadName::Result | PayloadName::ErrorText, Some(step), _) => {
+            Err(fields::invalid(of_step, "stands only beside the item step").value(step.as_str()))
         }
-        (PayloadName::Parameters, None) => Ok(PayloadItem::Parameters),
-        (PayloadName::Result, None) => Ok(PayloadItem::Result),
-        (PayloadName::ErrorText, None) => Ok(PayloadItem::ErrorText),
+        (PayloadName::Result, None, Some(result_data_hash)) => Ok(PayloadItem::Result { result_data_hash }),
+        (PayloadName::Result, None, None) => Err(missing(of_hash, "result")),
+        (PayloadName::Parameters | PayloadName::ErrorText, None, Some(hash)) => {
+            let why = "stands only beside the items step and result";
+            Err(fields::invalid(of_hash, why).value(hash.to_string()))
+        }
+        (PayloadName::Parameters, None, None) => Ok(PayloadItem::Parameters),
+        (PayloadName::ErrorText, None, None) => Ok(PayloadItem::ErrorText),
     }
 }
 

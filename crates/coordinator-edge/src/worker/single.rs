@@ -111,7 +111,7 @@ fn success(body: ResultRequest) -> Result<Parts, Problem> {
         steps_done: body.steps_done.into_iter().map(StepDone::from).collect(),
         memory_usage_percent: body.memory_usage_percent,
     };
-    Ok((report, result.map(|bytes| (PayloadItem::Result, bytes))))
+    Ok((report, result.map(|bytes| (PayloadItem::Result { result_data_hash }, bytes))))
 }
 
 fn failure(body: ResultRequest) -> Result<Parts, Problem> {

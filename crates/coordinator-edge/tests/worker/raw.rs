@@ -64,6 +64,10 @@ fn result(task: TaskId, assignment: &Value) -> Value {
     })
 }
 
+fn hash_of_result() -> task_events::Sha256Hash {
+    task_events::Sha256Hash::of(b"{\"sum\":42}")
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_is_worked_on_by_hand() {
     let world = World::start().await;
@@ -103,14 +107,18 @@ async fn a_task_is_worked_on_by_hand() {
     assert_eq!(answers["payloads_stored"], json!([true]));
     assert_eq!(answers["reports"][0]["answer"], "accepted");
     assert_eq!(answers["heartbeats"][0]["answer"], "accepted");
-    let (_, output) = caller.get(&format!("task/{task}/payload?item=step&step=s")).await;
+    // A late attempt's output of the same step takes nothing away.
+    let late = json!({"payloads": [{"task_id": task.to_string(), "item": "step", "step": "s", "data": "IngiCg=="}]});
+    assert_eq!(caller.post("reports", &late).await.0, 200);
+    let hash = task_events::Sha256Hash::of(b"\"s\"");
+    let (_, output) = caller.get(&format!("task/{task}/payload?item=step&step=s&hash={hash}")).await;
     assert_eq!(output, json!("s"));
     for expected in ["accepted", "duplicate"] {
         let (status, done) = caller.post(&format!("task/{task}/result"), &result(task, assignment)).await;
         assert_eq!((status.as_u16(), &done["answer"]), (200, &json!(expected)));
     }
     world.succeeded(task).await;
-    let (_, stored) = caller.get(&format!("task/{task}/payload?item=result")).await;
+    let (_, stored) = caller.get(&format!("task/{task}/payload?item=result&hash={}", hash_of_result())).await;
     assert_eq!(stored, json!({"sum": 42}));
 }
 
@@ -249,7 +257,11 @@ async fn what_is_refused_is_named() {
         ("task/7/payload", 400),
         (&*format!("task/{task}/payload?item=step"), 400),
         (&*format!("task/{task}/payload?item=result&mood=1"), 400),
-        (&*format!("task/{task}/payload?item=result"), 404),
+        (&*format!("task/{task}/payload?item=step&step=s"), 400),
+        (&*format!("task/{task}/payload?item=result"), 400),
+        (&*format!("task/{task}/payload?item=result&hash=12"), 400),
+        (&*format!("task/{task}/payload?item=parameters&hash={}", hash_of_result()), 400),
+        (&*format!("task/{task}/payload?item=result&hash={}", hash_of_result()), 404),
     ] {
         let (found, problem) = caller.get(path).await;
         assert_eq!(found.as_u16(), status, "{path}: {problem}");

@@ -7,8 +7,8 @@ use task_events::{Offset, TaskState};
 use super::checkpoints::{offsets, publish};
 use super::listings::{found, named, of_key};
 use super::{
-    Durable, NOW_MS, PARTITION, closed_row, full_row, hash, marked_row, new_row, overflow, read, snapshot_write, task,
-    write,
+    Durable, NOW_MS, PARTITION, RESULT, closed_row, full_row, hash, marked_row, new_row, overflow, read,
+    snapshot_write, task, write,
 };
 use crate::{
     DAY_MS, KeyRow, LISTING_TTL_MS, PAYLOAD_TTL_MS, PayloadItem, RowKind, RowWrite, SNAPSHOT_TTL_MS, SnapshotStore,
@@ -31,7 +31,7 @@ pub async fn everything_acknowledged_is_there_again<H: Durable>() {
     writes.push(RowWrite { timestamp_us: NOW_MS * 1_000, row: beside });
     write(&store, writes).await;
     let big = Bytes::from(vec![0x5a; 200_000]);
-    let payloads = [(1, PayloadItem::Parameters, big.clone()), (2, PayloadItem::Result, "result".into())];
+    let payloads = [(1, PayloadItem::Parameters, big.clone()), (2, RESULT, "result".into())];
     store.put_payloads(payloads.map(|(n, item, bytes)| (id(n), item, bytes)).to_vec()).await.expect("stored");
     store.put_acked(PARTITION, Offset(12)).await.expect("stored");
     store.put_chunk(hash(1), big.clone()).await.expect("stored");
@@ -49,7 +49,7 @@ pub async fn everything_acknowledged_is_there_again<H: Durable>() {
     let (trace, key) = ("4bf92f3577b34da6a3ce929d0e0e4736", "order-7");
     assert_eq!(found(&store, trace, 10).await, [3, 2, 1].map(id));
     assert_eq!(of_key(&store, "conformance", key, 10).await, [3, 2, 1].map(id));
-    let wanted = vec![(id(2), PayloadItem::Result), (id(3), PayloadItem::Result), (id(1), PayloadItem::Parameters)];
+    let wanted = vec![(id(2), RESULT), (id(3), RESULT), (id(1), PayloadItem::Parameters)];
     assert_eq!(store.payloads(wanted).await, Ok(vec![Some("result".into()), None, Some(big.clone())]));
     assert_eq!(store.acked(PARTITION).await, Ok(Offset(12)));
     assert_eq!(store.chunk(hash(1)).await, Ok(Some(big)));
@@ -93,19 +93,19 @@ pub async fn lives_go_on<H: Durable>() {
     let h = H::start().await;
     let id = task(PARTITION, 1);
     write(&h.store(), vec![snapshot_write(1, closed_row(id, TaskState::Success, NOW_MS))]).await;
-    h.store().put_payload(id, PayloadItem::Result, "result".into()).await.expect("stored");
+    h.store().put_payload(id, RESULT, "result".into()).await.expect("stored");
     publish(&h.store(), PARTITION, 10).await;
     h.set_clock(NOW_MS + SNAPSHOT_TTL_MS);
     let h = h.reopen().await;
     assert_eq!(read(&h.store(), id).await, None);
-    assert_eq!(h.store().payload(id, PayloadItem::Result).await, Ok(Some("result".into())));
+    assert_eq!(h.store().payload(id, RESULT).await, Ok(Some("result".into())));
     for offset in [20, 30, 40] {
         publish(&h.store(), PARTITION, offset).await;
     }
     assert_eq!(offsets(&h.store(), PARTITION).await, [40, 30, 10]);
     h.set_clock(NOW_MS + PAYLOAD_TTL_MS + DAY_MS);
     let h = h.reopen().await;
-    assert_eq!(h.store().payload(id, PayloadItem::Result).await, Ok(None));
+    assert_eq!(h.store().payload(id, RESULT).await, Ok(None));
     h.set_clock(NOW_MS + LISTING_TTL_MS - 1);
     let h = h.reopen().await;
     assert_eq!(of_key(&h.store(), "conformance", "order-7", 10).await, [id]);

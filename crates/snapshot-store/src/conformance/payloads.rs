@@ -1,14 +1,21 @@
 //! Payload items.
 
 use bytes::Bytes;
+use task_events::Sha256Hash;
 
-use super::{Harness, NOW_MS, PARTITION, task};
+use super::{Harness, NOW_MS, PARTITION, RESULT, task};
 use crate::{DAY_MS, PAYLOAD_TTL_MS, PayloadItem, SnapshotStore};
 
 fn items() -> Vec<PayloadItem> {
-    let step = |name: &str| PayloadItem::StepOutput { step: name.into() };
+    let step = |name: &str| PayloadItem::StepOutput { step: name.into(), output_hash: Sha256Hash([1; 32]) };
     let steps = ["", "a", "ab", "result", "盘", "\0"].map(step);
-    [PayloadItem::Parameters, PayloadItem::Result, PayloadItem::ErrorText].into_iter().chain(steps).collect()
+    // The same step and result by other bytes: of an attempt that was fenced, say.
+    let other = Sha256Hash([2; 32]);
+    let others = [
+        PayloadItem::StepOutput { step: "a".into(), output_hash: other },
+        PayloadItem::Result { result_data_hash: other },
+    ];
+    [PayloadItem::Parameters, RESULT, PayloadItem::ErrorText].into_iter().chain(steps).chain(others).collect()
 }
 
 /// Every item of every task is its own, whatever a step is called.
@@ -36,8 +43,8 @@ pub async fn a_payload_is_overwritten<H: Harness>() {
     let h = H::start().await;
     let store = h.store();
     for content in ["long enough", "short", "", "long again, and longer"] {
-        store.put_payload(task(PARTITION, 1), PayloadItem::Result, content.into()).await.expect("stored");
-        let found = store.payload(task(PARTITION, 1), PayloadItem::Result).await;
+        store.put_payload(task(PARTITION, 1), RESULT, content.into()).await.expect("stored");
+        let found = store.payload(task(PARTITION, 1), RESULT).await;
         assert_eq!(found, Ok(Some(Bytes::from(content))));
     }
 }
@@ -47,19 +54,19 @@ pub async fn several_are_one_write<H: Harness>() {
     let h = H::start().await;
     let store = h.store();
     let (a, b) = (task(PARTITION, 1), task(PARTITION, 2));
-    store.put_payload(b, PayloadItem::Result, "of before".into()).await.expect("stored");
+    store.put_payload(b, RESULT, "of before".into()).await.expect("stored");
     let several = vec![
-        (a, PayloadItem::Result, "first".into()),
+        (a, RESULT, "first".into()),
         (a, PayloadItem::ErrorText, Bytes::new()),
-        (b, PayloadItem::Result, "of b".into()),
-        (a, PayloadItem::Result, "second".into()),
+        (b, RESULT, "of b".into()),
+        (a, RESULT, "second".into()),
     ];
     store.put_payloads(several).await.expect("stored");
     store.put_payloads(Vec::new()).await.expect("nothing to store");
     for (id, item, expected) in [
-        (a, PayloadItem::Result, Some(Bytes::from("second"))),
+        (a, RESULT, Some(Bytes::from("second"))),
         (a, PayloadItem::ErrorText, Some(Bytes::new())),
-        (b, PayloadItem::Result, Some("of b".into())),
+        (b, RESULT, Some("of b".into())),
         (b, PayloadItem::ErrorText, None),
     ] {
         assert_eq!(store.payload(id, item.clone()).await, Ok(expected), "{item:?} of {id}");
@@ -72,14 +79,14 @@ pub async fn several_are_read_in_the_order_asked<H: Harness>() {
     let store = h.store();
     let wanted: Vec<_> = [2, 1].into_iter().flat_map(|n| items().into_iter().map(move |i| (n, i))).collect();
     let content = |n: u16, item: &PayloadItem| Bytes::from(format!("{n} {item:?}"));
-    let stored = wanted.iter().filter(|(n, item)| *n == 1 || *item != PayloadItem::Result);
+    let stored = wanted.iter().filter(|(n, item)| *n == 1 || *item != RESULT);
     let writes = stored.map(|(n, item)| (task(PARTITION, *n), item.clone(), content(*n, item)));
     store.put_payloads(writes.collect()).await.expect("stored");
     let mut asked: Vec<_> = wanted.iter().rev().chain(&wanted).cloned().collect();
     asked.push((3, PayloadItem::Parameters));
     let found = store.payloads(asked.iter().map(|(n, item)| (task(PARTITION, *n), item.clone())).collect()).await;
     let expected = asked.iter().map(|(n, item)| {
-        let missing = *n == 3 || *n == 2 && *item == PayloadItem::Result;
+        let missing = *n == 3 || *n == 2 && *item == RESULT;
         (!missing).then(|| content(*n, item))
     });
     assert_eq!(found, Ok(expected.collect()));

@@ -2,7 +2,7 @@
 
 use task_events::{Offset, TaskId};
 
-use super::{Harness, PARTITION, marked_row, read, snapshot_write, task, write};
+use super::{Harness, PARTITION, RESULT, marked_row, read, snapshot_write, task, write};
 use crate::{PayloadItem, SnapshotStore};
 
 /// Writers at once.
@@ -20,8 +20,8 @@ pub async fn clones_are_one_store<H: Harness>() {
         write(&one, vec![snapshot_write(i64::from(mark), marked_row(id, mark))]).await;
         assert_eq!(read(&other, id).await, Some(marked_row(id, mark)));
     }
-    other.put_payload(id, PayloadItem::Result, "result".into()).await.expect("stored");
-    assert_eq!(one.payload(id, PayloadItem::Result).await, Ok(Some("result".into())));
+    other.put_payload(id, RESULT, "result".into()).await.expect("stored");
+    assert_eq!(one.payload(id, RESULT).await, Ok(Some("result".into())));
 }
 
 /// Rows, payloads and acknowledgements of many writers are all there.

@@ -143,11 +143,15 @@ pub(super) fn payload_key(task: TaskId, item: &PayloadItem) -> Vec<u8> {
     let mut key = task_key(task);
     match item {
         PayloadItem::Parameters => key.push(1),
-        PayloadItem::StepOutput { step } => {
+        PayloadItem::StepOutput { step, output_hash } => {
             key.push(2);
+            key.extend_from_slice(&output_hash.0);
             key.extend_from_slice(step.as_bytes());
         }
-        PayloadItem::Result => key.push(3),
+        PayloadItem::Result { result_data_hash } => {
+            key.push(3);
+            key.extend_from_slice(&result_data_hash.0);
+        }
         PayloadItem::ErrorText => key.push(4),
     }
     key

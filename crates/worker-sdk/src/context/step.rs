@@ -64,7 +64,7 @@ impl<'a> Step<'a> {
             self.check_known()?;
             return Ok(None);
         };
-        let key = PayloadKey::StepOutput(self.name.clone());
+        let key = PayloadKey::StepOutput { step: self.name.clone(), output_hash: done.output_hash };
         match self.context.payloads.get(self.context.task_id(), key, &self.context.guard).await? {
             Some(output) if Sha256Hash::of(&output) == done.output_hash => Ok(Some(output)),
             Some(_) => self.run_again(done, "STEP_OUTPUT_DIFFERS", "stored output does not match its recorded hash"),
@@ -110,8 +110,8 @@ impl<'a> Step<'a> {
                 format!("output of step {} has {} bytes, the limit is {MAX_PAYLOAD_BYTES}", self.name, output.len());
             return Err(HandlerError::permanent("STEP_OUTPUT_TOO_LARGE", text));
         }
-        let key = PayloadKey::StepOutput(self.name.clone());
         let output_hash = Sha256Hash::of(&output);
+        let key = PayloadKey::StepOutput { step: self.name.clone(), output_hash };
         self.context.payloads.put(self.context.task_id(), key, output.clone(), &self.context.guard).await?;
         let done = StepDone { step: self.name.clone(), index, output_hash, is_idempotent: self.is_idempotent };
         let (kept, is_kept) = oneshot::channel();

@@ -126,7 +126,7 @@ pub(super) fn payload(task_id: TaskId, key: &PayloadKey, data: Bytes) -> Payload
 pub(super) fn payload_name(key: &PayloadKey) -> (PayloadName, Option<Text>) {
     match key {
         PayloadKey::Parameters => (PayloadName::Parameters, None),
-        PayloadKey::StepOutput(step) => (PayloadName::Step, Some(step.clone())),
+        PayloadKey::StepOutput { step, .. } => (PayloadName::Step, Some(step.clone())),
         PayloadKey::Result => (PayloadName::Result, None),
         PayloadKey::ErrorText => (PayloadName::ErrorText, None),
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use coordinator::{Desk, Shelf, TestClock, assignment, resumed, step_done};
-use task_events::{ErrorCategory, Incarnation, Text};
+use task_events::{ErrorCategory, Incarnation, Sha256Hash, Text};
 use worker_protocol::{Assignment, HeartbeatAnswer, ReportAnswer, ReportBody};
 
 use super::*;
@@ -60,6 +60,10 @@ fn failure(body: ReportBody) -> (Text, ErrorCategory, Option<Text>) {
     (error_code, category, failed_step)
 }
 
+fn output_of(step: &str, output: &[u8]) -> PayloadKey {
+    PayloadKey::StepOutput { step: step.into(), output_hash: Sha256Hash::of(output) }
+}
+
 #[tokio::test]
 async fn steps_are_run_recorded_and_reported_in_order() {
     let world = World::new();
@@ -80,7 +84,7 @@ async fn steps_are_run_recorded_and_reported_in_order() {
     assert!(matches!(bodies[0], ReportBody::Starting { .. }));
     assert_eq!(bodies[1..3], steps_done.into_iter().map(ReportBody::Step).collect::<Vec<_>>());
     assert_eq!(world.shelf.stored(assignment(1).task_id, PayloadKey::Result), Some("AB".into()));
-    assert_eq!(world.shelf.stored(assignment(1).task_id, PayloadKey::StepOutput("b".into())), Some("B".into()));
+    assert_eq!(world.shelf.stored(assignment(1).task_id, output_of("b", b"B")), Some("B".into()));
 }
 
 #[tokio::test]
@@ -107,7 +111,7 @@ async fn a_resumed_attempt_gets_recorded_outputs_back() {
     // The step beyond the gap has an output too, but the plan wants it run again.
     let mut resumed = resumed(vec![step_done("a", 0, b"old", false)]);
     resumed.steps_done.push(step_done("b", 2, b"gone", false));
-    world.shelf.store(resumed.task_id, PayloadKey::StepOutput("a".into()), "old");
+    world.shelf.store(resumed.task_id, output_of("a", b"old"), "old");
     let result = world.first_result(handlers, vec![resumed]).await;
     assert!(matches!(result, ReportBody::Success { .. }));
     assert_eq!(world.shelf.stored(assignment(1).task_id, PayloadKey::Result), Some("oldnew".into()));
@@ -123,7 +127,7 @@ async fn a_recorded_step_without_its_output_runs_again_only_if_that_is_harmless(
         });
         let resumed = resumed(vec![step_done("a", 0, b"old", idempotent)]);
         if let Some(stored) = stored {
-            world.shelf.store(resumed.task_id, PayloadKey::StepOutput("a".into()), stored);
+            world.shelf.store(resumed.task_id, output_of("a", b"old"), stored);
         }
         let result = world.first_result(handlers, vec![resumed]).await;
         if idempotent {

@@ -54,7 +54,13 @@ impl Desk {
     }
 
     pub(super) fn store(&self, task: TaskId, key: PayloadKey, bytes: Bytes) {
-        self.0.payloads.lock().insert((task, key), bytes);
+        let mut payloads = self.0.payloads.lock();
+        if let PayloadKey::StepOutput { step, .. } = &key {
+            // What a step returned before it ran again is of no interest any more.
+            payloads
+                .retain(|(_, other), _| !matches!(other, PayloadKey::StepOutput { step: same, .. } if same == step));
+        }
+        payloads.insert((task, key), bytes);
     }
 
     pub(super) fn stored(&self, task: TaskId, key: &PayloadKey) -> Option<Bytes> {
@@ -64,7 +70,7 @@ impl Desk {
     pub(super) fn outputs(&self) -> BTreeMap<Text, Bytes> {
         let payloads = self.0.payloads.lock();
         let output = |((_, key), bytes): (&(TaskId, PayloadKey), &Bytes)| match key {
-            PayloadKey::StepOutput(step) => Some((step.clone(), bytes.clone())),
+            PayloadKey::StepOutput { step, .. } => Some((step.clone(), bytes.clone())),
             PayloadKey::Parameters | PayloadKey::Result | PayloadKey::ErrorText => None,
         };
         payloads.iter().filter_map(output).collect()
