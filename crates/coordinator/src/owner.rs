@@ -212,6 +212,8 @@ pub struct Owner {
     overdue: OverdueWindow,
     live: Map<TaskId, Live>,
     by_worker: Map<Text, BTreeSet<TaskId>>,
+    /// Live attempts whose handler was not entered, as far as is known.
+    unstarted: BTreeSet<TaskId>,
     workers: Map<Text, Seen>,
     /// When a worker last asked for work of a queue, boot ms.
     polled: Map<Text, u64>,
@@ -307,6 +309,11 @@ impl Owner {
     /// Tasks that could be handed out now, for the edge's hint.
     pub fn backlog(&self) -> usize {
         self.dispatch.len()
+    }
+
+    /// Attempts that may never have reached their worker: its next poll says.
+    pub fn unstarted(&self) -> usize {
+        self.unstarted.len()
     }
 
     /// Records in flight.

@@ -17,7 +17,7 @@ use hashbrown::{HashMap, HashSet};
 use task_core::invariants::{self, Before, Violation};
 use task_core::{Change, ControlChange, CoreState, LastRecord, PartitionState, Reason, Record, Row, Rules, Verdict};
 use task_events::{
-    Event, Incarnation, KindClass, Malformed, Offset, PartitionEpoch, PartitionId, RecordKey, Sha256Hash, TaskId,
+    Body, Event, Incarnation, KindClass, Malformed, Offset, PartitionEpoch, PartitionId, RecordKey, Sha256Hash, TaskId,
 };
 
 use crate::exec::ProcId;
@@ -272,6 +272,9 @@ impl Audit {
         {
             self.tasks += 1;
             part.born.push(*id);
+            if let Body::TaskCreated(created) = &event.body {
+                self.note_key(*id, created);
+            }
         }
         if let Some(broken) = broken {
             self.broken(broken, event.task_id, at);

@@ -56,9 +56,29 @@ pub struct Clients {
     next: u64,
     keyed: Vec<(PartitionId, Box<CreateTask>)>,
     paused: bool,
+    /// Some tasks get a concurrency key.
+    one_per_key: bool,
 }
 
 impl Clients {
+    /// Clients of the world of this seed. In every fourth world some tasks have a concurrency key; no
+    /// random number is drawn for that, so that the other worlds stay what they were.
+    pub fn of(seed: u64) -> Self {
+        Self { one_per_key: seed % 4 == 3, ..Self::default() }
+    }
+
+    // One of two keys of a partition, for two tasks of three: they meet often.
+    fn concurrency_key(&self, p: PartitionId, partitions: u64) -> Option<Text> {
+        let n = self.next % 3;
+        (self.one_per_key && n < 2).then(|| {
+            let here = |key: &Text| {
+                let head = Sha256Hash::of(key.as_bytes()).0;
+                head[..8].iter().fold(0, |rest, byte| (rest * 256 + u64::from(*byte)) % partitions) == u64::from(p.0)
+            };
+            (0u64..).map(|m| Text::from(format!("k{n}-{m}"))).find(here).unwrap_or_default()
+        })
+    }
+
     /// Does one random thing.
     pub fn act(&mut self, s: &mut Shared) {
         match s.rng.below(100) {
@@ -106,7 +126,7 @@ impl Clients {
             payload_ref: None,
             business_key: None,
             labels: BTreeMap::new(),
-            concurrency_key: None,
+            concurrency_key: self.concurrency_key(p, s.topic.partitions.len() as u64),
             timeouts: Timeouts {
                 start_to_close_ms: if s.rng.chance(200_000) { s.rng.between(50, 1_500) } else { 6_000 },
                 schedule_to_start_ms: s.rng.chance(50_000).then(|| s.rng.between(100, 3_000)),

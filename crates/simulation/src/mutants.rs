@@ -77,9 +77,4 @@ pub const EQUIVALENT: &[(&str, &str)] = &[
          attempt whose STARTING is lost while an old copy of its poll arrives, which no seed of the table draws. \
          coordinator/tests/owner/mutants.rs writes that history down",
     ),
-    (
-        "owner.one_per_key",
-        "no task of the simulated worlds has a concurrency key. coordinator/tests/owner/keys.rs writes the histories \
-         down",
-    ),
 ];

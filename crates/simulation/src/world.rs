@@ -119,13 +119,13 @@ impl World {
         let worker = |i: usize| Worker::new(Text::from(format!("w{i}")), clock(count + i), 2 + i as u32 % 3);
         let workers = (0..plan.workers).map(worker).collect();
         let mut world = Self {
+            clients: Clients::of(plan.seed),
             plan,
             hub,
             exec: Executor::default(),
             time,
             procs,
             workers,
-            clients: Clients::default(),
             healed: false,
             events: Vec::new(),
         };
@@ -296,8 +296,8 @@ impl World {
             s.audit.entered(now, task, id, epoch);
             for other in &self.workers {
                 for (other_id, h) in &other.handlers {
-                    if h.task == task && *other_id != id && other.may_write(*other_id) {
-                        s.audit.overlap(now, task, (h.epoch, epoch));
+                    if *other_id != id && other.may_write(*other_id) {
+                        s.audit.beside(now, (task, epoch), (h.task, h.epoch));
                     }
                 }
             }

@@ -60,6 +60,9 @@ impl Owner {
         }
         if core.state == TaskState::Assigned && !row.optimistic_start {
             self.judged.arm((id, Timer::NotStarted), live.not_started_ms);
+            self.unstarted.insert(id);
+        } else {
+            self.unstarted.remove(&id);
         }
         self.judged.arm((id, Timer::Lease), live.until_ms);
     }

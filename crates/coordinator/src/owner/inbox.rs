@@ -39,6 +39,7 @@ pub struct Inbox {
 struct Status {
     applied: AtomicU64,
     backlog: AtomicUsize,
+    unstarted: AtomicUsize,
     owning: AtomicBool,
     owed_bytes: AtomicUsize,
     open_tasks: AtomicUsize,
@@ -94,6 +95,7 @@ impl Inbox {
         self.status.owed_bytes.store(owner.owed_bytes(), Ordering::Relaxed);
         self.status.open_tasks.store(owner.fold().tasks.len(), Ordering::Relaxed);
         self.status.in_flight.store(owner.in_flight(), Ordering::Relaxed);
+        self.status.unstarted.store(owner.unstarted(), Ordering::Relaxed);
         if self.status.backlog.swap(backlog, Ordering::Relaxed) < backlog {
             self.status.offered.notify_waiters();
         }
@@ -138,6 +140,12 @@ impl OwnerHandle {
     /// Tasks it could hand out now; a hint.
     pub fn backlog(&self) -> usize {
         self.status.backlog.load(Ordering::Relaxed)
+    }
+
+    /// Whether a poll may get something here: tasks that wait, or attempts that may not have reached
+    /// their worker, which a poll that does not list them brings back (design.md §9). A hint.
+    pub fn minds_polls(&self) -> bool {
+        self.backlog() > 0 || self.status.unstarted.load(Ordering::Relaxed) > 0
     }
 
     /// Whether its claim was read back; a hint.

@@ -106,6 +106,7 @@ impl Owner {
 
     pub(super) fn drop_live(&mut self, id: TaskId) -> Option<Live> {
         let live = self.live.remove(&id)?;
+        self.unstarted.remove(&id);
         if let Some(tasks) = self.by_worker.get_mut(&live.worker_id) {
             tasks.remove(&id);
             if tasks.is_empty() {
@@ -122,6 +123,7 @@ impl Owner {
         self.judged.clear();
         self.live.clear();
         self.by_worker.clear();
+        self.unstarted.clear();
         self.holds.clear();
         self.rejections.clear();
         self.dispatch.clear();

@@ -77,6 +77,7 @@ impl Owner {
             overdue: OverdueWindow::default(),
             live: Map::default(),
             by_worker: Map::default(),
+            unstarted: BTreeSet::new(),
             workers: Map::default(),
             polled: Map::default(),
             holds: Map::default(),

@@ -88,7 +88,7 @@ impl<C: Clock, P: Peers> Surface<C, P> {
     }
 
     async fn offer_here(&self, poll: &Poll, found: &mut Gathered) -> Result<(), Superseded> {
-        let mut owners: Vec<_> = self.owners.read().values().filter(|h| h.backlog() > 0).cloned().collect();
+        let mut owners: Vec<_> = self.owners.read().values().filter(|h| h.minds_polls()).cloned().collect();
         self.in_turn(&mut owners);
         for owner in owners {
             let Some(rest) = found.rest(poll) else { break };

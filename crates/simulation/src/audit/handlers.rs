@@ -1,7 +1,7 @@
-//! Handlers of all workers, on true time: no two inside the guard for one task (invariant 7), each
-//! attempt entered once.
+//! Handlers of all workers, on true time: no two inside the guard for one task (invariant 7) or for
+//! one concurrency key, each attempt entered once.
 
-use task_events::{ExecEpoch, ExecutionId, TaskId};
+use task_events::{ExecEpoch, ExecutionId, TaskCreated, TaskId, Text};
 
 use super::{Audit, Map, Set};
 
@@ -11,6 +11,8 @@ pub struct Handlers {
     entered: Set<ExecutionId>,
     /// Highest attempt of a task that acted, and when.
     highest: Map<TaskId, (ExecEpoch, u64)>,
+    /// Creator and concurrency key.
+    keys: Map<TaskId, (Text, Text)>,
     /// Acts of handlers so far.
     pub acts: u64,
 }
@@ -44,10 +46,25 @@ impl Audit {
         }
     }
 
-    /// Two handlers of one task are inside at once.
-    pub fn overlap(&mut self, now: u64, task: TaskId, epochs: (ExecEpoch, ExecEpoch)) {
+    /// Two handlers are inside at once.
+    pub fn beside(&mut self, now: u64, (task, epoch): (TaskId, ExecEpoch), (other, before): (TaskId, ExecEpoch)) {
         self.now = now;
-        let what = format!("attempts {} and {} of task {task} are inside at once", epochs.0, epochs.1);
-        self.find(7, what, Some(task), None);
+        let key = self.handlers.keys.get(&task);
+        if task == other {
+            let what = format!("attempts {before} and {epoch} of task {task} are inside at once");
+            self.find(7, what, Some(task), None);
+        } else if let Some((creator, key)) = key
+            && self.handlers.keys.get(&other) == self.handlers.keys.get(&task)
+        {
+            let what = format!("tasks {other} and {task} of {creator}'s key {key} are inside at once");
+            self.find(7, what, Some(task), None);
+        }
+    }
+
+    /// A task was born.
+    pub(super) fn note_key(&mut self, task: TaskId, created: &TaskCreated) {
+        if let Some(key) = &created.concurrency_key {
+            self.handlers.keys.insert(task, (created.creator.clone(), key.clone()));
+        }
     }
 }
