@@ -7,6 +7,7 @@ DEMO_DIR ?= .
 LOG ?= embedded
 SEEDS ?= 1..500
 SECONDS_FUZZ ?= 60
+SECONDS_BENCH ?= 60
 
 .PHONY: help setup run test sim search mutations fuzz bench lint docs clean-dev
 
@@ -35,10 +36,12 @@ mutations: setup ## regenerate docs/mutations.md and docs/mutations-simulation.m
 fuzz: setup ## mutated records against decoder and fold, SECONDS_FUZZ=60
 	cargo run --release -q -p fuzz-log -- --seconds $(SECONDS_FUZZ)
 
-bench: setup ## figures, each beside a baseline of the same run
-	cargo bench -p task-core --bench fold
-	cargo bench -p task-core --bench timers
-	cargo bench -p event-log
+bench: setup ## figures over HTTP, each beside a baseline and its target; SECONDS_BENCH=60
+	@mkdir -p .dev
+	set -o pipefail; cargo bench -q -p task-core --bench fold | tee .dev/bench-fold.txt
+	cargo bench -q -p task-core --bench timers
+	cargo bench -q -p event-log
+	cargo run --release -q -p dualtrack -- bench --seconds $(SECONDS_BENCH) --dir .dev --json .dev/bench.json --fold .dev/bench-fold.txt
 
 lint: setup ## format, clippy, generated documents
 	cargo fmt --all --check

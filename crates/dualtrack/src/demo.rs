@@ -11,7 +11,7 @@ mod files;
 mod gate;
 mod handler;
 mod ledger;
-mod process;
+pub mod process;
 mod report;
 mod rows;
 mod settings;

@@ -1,5 +1,6 @@
 //! `dualtrack`: the command line.
 
+mod bench;
 mod cli;
 mod demo;
 
@@ -33,6 +34,8 @@ enum Command {
     },
     /// Run the main job on real input: one task per file, killed half-way, resumed, proved complete
     Demo(Box<demo::DemoArgs>),
+    /// Take the figures of this machine over HTTP, with real processes, each beside a baseline
+    Bench(Box<bench::BenchArgs>),
 }
 
 impl Command {
@@ -40,7 +43,7 @@ impl Command {
     const fn log_level(&self) -> &'static str {
         match self {
             Self::Dev(_) => "info,fjall=warn,lsm_tree=warn",
-            Self::Task(_) | Self::Version(_) | Self::Completions { .. } | Self::Demo(_) => "error",
+            Self::Task(_) | Self::Version(_) | Self::Completions { .. } | Self::Demo(_) | Self::Bench(_) => "error",
         }
     }
 }
@@ -61,13 +64,18 @@ fn main() -> ExitCode {
             clap_complete::generate(shell, &mut Cli::command(), "dualtrack", &mut std::io::stdout());
             ExitCode::SUCCESS
         }
-        Command::Demo(args) => match demo::run(*args) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(why) => {
-                say_error(&why);
-                ExitCode::FAILURE
-            }
-        },
+        Command::Demo(args) => ended(demo::run(*args)),
+        Command::Bench(args) => ended(bench::run(&args)),
+    }
+}
+
+fn ended(outcome: anyhow::Result<()>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            say_error(&why);
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! The demo's processes: the server and its workers are this program again, started, killed and
-//! stopped from here. Whatever happens, none outlives the demo.
+//! Processes of the demo and of the benchmarks: the server and its workers are this program again,
+//! started, killed and stopped from here. Whatever happens, none outlives who started it.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader};
@@ -19,7 +19,7 @@ const END_MS: u64 = 20_000;
 /// Pause between two looks, ms.
 const LOOK_MS: u64 = 20;
 
-/// A process of this demo. Dropping it kills it.
+/// A process that was started here. Dropping it kills it.
 pub struct Process {
     name: String,
     child: Child,
@@ -32,6 +32,11 @@ impl Process {
         let (stdout, stderr) = says;
         let child = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn();
         Ok(Self { name: name.to_owned(), child: child.with_context(|| format!("cannot start {name}"))? })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Fails if it ended by itself.
@@ -80,7 +85,7 @@ impl Drop for Process {
     }
 }
 
-/// The server of the demo: `dualtrack dev` in a process of its own.
+/// The server: `dualtrack dev` in a process of its own.
 pub struct Server {
     process: Process,
     /// Where REST answers.
@@ -91,6 +96,13 @@ impl Server {
     /// Starts `dualtrack dev` with these settings and waits until every partition has its owner. What
     /// it logs goes to `server.log` beside the settings.
     pub async fn start(settings: &Path, listen: &str) -> anyhow::Result<Self> {
+        let mut server = Self::launch(settings, listen)?;
+        server.ready().await?;
+        Ok(server)
+    }
+
+    /// The same without the wait: once its port is bound.
+    pub fn launch(settings: &Path, listen: &str) -> anyhow::Result<Self> {
         let place = settings.with_file_name("server.log");
         let log = OpenOptions::new().create(true).append(true).open(&place);
         let log = log.with_context(|| format!("cannot open {}", place.display()))?;
@@ -111,9 +123,7 @@ impl Server {
         };
         // What else it says is nobody's, but must not fill the pipe.
         std::thread::spawn(move || lines.by_ref().for_each(drop));
-        let mut server = Self { process, url };
-        server.ready().await?;
-        Ok(server)
+        Ok(Self { process, url })
     }
 
     async fn ready(&mut self) -> anyhow::Result<()> {
@@ -125,6 +135,11 @@ impl Server {
             SystemClock.sleep_until(SystemClock.boot_ms() + LOOK_MS).await;
         }
         Ok(())
+    }
+
+    /// The id of its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 
     /// Fails if it ended by itself.
