@@ -9,6 +9,8 @@ mod command;
 mod error;
 mod folder;
 mod instance;
+#[cfg(feature = "failpoints")]
+mod kill_at;
 mod layers;
 mod log;
 mod settings;

@@ -60,7 +60,10 @@ impl DevArgs {
         flag("dev.instances", self.instances.map(|n| n.to_string()));
         // Names that are not UTF-8 are none of ours.
         let environment = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-        let settings = Sources { file: self.config.clone(), environment: environment.collect(), flags }.load()?;
+        let environment = environment.collect();
+        #[cfg(feature = "failpoints")]
+        let environment = super::kill_at::arm(environment)?;
+        let settings = Sources { file: self.config.clone(), environment, flags }.load()?;
         settings.validate()?;
         Ok(settings)
     }

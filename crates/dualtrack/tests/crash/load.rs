@@ -34,6 +34,12 @@ pub fn free_address() -> String {
     format!("127.0.0.1:{port}")
 }
 
+/// Shown when the test fails.
+#[expect(clippy::print_stdout, reason = "what whoever looks into a failure needs to know")]
+pub fn say(text: &str) {
+    println!("{text}");
+}
+
 #[derive(Default)]
 struct Seen {
     /// Answered 200 or 201, and the request's number.
@@ -45,10 +51,17 @@ struct Seen {
     runs: Mutex<BTreeMap<(TaskId, u32), usize>>,
 }
 
+/// Dropping it ends the worker where it stands.
 pub struct Load {
     seen: Arc<Seen>,
     creators: Vec<JoinHandle<()>>,
-    _worker: JoinHandle<()>,
+    worker: JoinHandle<()>,
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.worker.abort();
+    }
 }
 
 impl Load {
@@ -64,7 +77,7 @@ impl Load {
         let worker = Worker::connect(&url).worker_id("a").slots(64).handler("t", move |c| work(noted.clone(), c));
         let worker = worker.build().expect("settings");
         let worker = tokio::spawn(async { worker.run(std::future::pending()).await.expect("nobody stops it") });
-        Self { seen, creators, _worker: worker }
+        Self { seen, creators, worker }
     }
 
     /// No more creates. Those whose outcome is not known are asked for, so the server must be there.
@@ -121,7 +134,7 @@ async fn succeed(client: &Client, tasks: impl Iterator<Item = TaskId>) {
 async fn create(client: Client, seen: Arc<Seen>, pause_ms: u64) {
     while !seen.over.load(Ordering::SeqCst) {
         let number = seen.numbers.fetch_add(1, Ordering::SeqCst);
-        let key = (number % 2 == 0).then(|| format!("key-{number}"));
+        let key = number.is_multiple_of(2).then(|| format!("key-{number}"));
         loop {
             match client.create(&request("t", number), key.as_deref()).await {
                 Ok(created) => {
@@ -155,7 +168,7 @@ async fn work(seen: Arc<Seen>, context: Context) -> Result<Bytes, HandlerError> 
     let number: u64 = serde_json::from_slice(context.params()).expect("a number");
     let params = context.params().clone();
     let first = context.step("first").idempotent(true).run(|| async { Ok(params) }).await?;
-    if number % 8 == 0 && epoch == 1 {
+    if number.is_multiple_of(8) && epoch == 1 {
         return Err(HandlerError::transient("AT_FIRST", "as told"));
     }
     pause(number % 40).await;

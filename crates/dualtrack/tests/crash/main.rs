@@ -17,7 +17,7 @@ use std::path::Path;
 use service_kit::{Entropy as _, SystemEntropy};
 
 use kit::{DevProcess, flags, pause};
-use load::{Load, free_address};
+use load::{Load, free_address, say};
 
 const KILLS: usize = 50;
 const LEASE_MS: u64 = 3_000;
@@ -46,7 +46,7 @@ impl Random {
 #[test]
 fn after_fifty_kills_everything_that_was_answered_is_there_and_ends() {
     let (seed, mut random) = Random::seeded();
-    println!("seed {seed}");
+    say(&format!("seed {seed}"));
     let dir = tempfile::tempdir().expect("a folder");
     let data = dir.path().join("data");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -76,10 +76,10 @@ async fn fifty_kills(data: &Path, random: &mut Random) {
     let mut dev = DevProcess::spawn(data, &listen, &flags(LEASE_MS), &[]);
     dev.ready();
     let repaired = dev.log().matches("torn tail repaired").count();
-    println!("{KILLS} kills, {in_recovery} of them at starts, {torn} torn tails, {repaired} repairs");
+    say(&format!("{KILLS} kills, {in_recovery} of them at starts, {torn} torn tails, {repaired} repairs"));
     assert!(torn > 0 && repaired >= torn, "{torn} torn tails, {repaired} repaired");
     load.stop_creating().await;
-    println!("{} tasks answered, {} without a key", load.answered().len(), load.without_key());
+    say(&format!("{} tasks answered, {} without a key", load.answered().len(), load.without_key()));
     assert!(load.answered().len() > 300, "too little was done to mean anything");
     load.assert_all_is_well(data, &listen, dev).await;
 }
