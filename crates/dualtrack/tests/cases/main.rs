@@ -5,6 +5,7 @@
 
 #[allow(dead_code, reason = "shared by several targets, none of which needs all of it")]
 mod book;
+mod frozen_coordinator;
 mod frozen_worker;
 #[allow(dead_code, reason = "shared by several targets, none of which needs all of it")]
 mod kit;
