@@ -31,6 +31,9 @@ pub struct Plan {
     pub fold_rules: &'static Rules,
     /// Largest difference of a boot clock's rate from true time, millionths.
     pub skew_ppm: i64,
+    /// How often a step lasts as long as a lease, millionths. In every fourth world every other one
+    /// does: what is live at a take-over is what leases are for.
+    pub long_steps_ppm: u32,
     /// Mean pause between requests of upstream clients, µs.
     pub client_us: u64,
     /// The first phase lasts until this many records.
@@ -90,6 +93,7 @@ impl Plan {
             owner_rules: OwnerRules::STANDARD,
             fold_rules: &task_core::STANDARD,
             skew_ppm,
+            long_steps_ppm: if seed % 4 == 1 { 500_000 } else { 30_000 },
             client_us: rng.between(15_000, 60_000),
             records: 2_000,
             takeovers: 2,

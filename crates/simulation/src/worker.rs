@@ -58,11 +58,12 @@ pub struct Worker {
     incarnation: i64,
     tick_at: u64,
     slots: u32,
+    long_steps_ppm: u32,
 }
 
 impl Worker {
     /// A worker that was not started yet.
-    pub fn new(name: Text, clock: SimClock, slots: u32) -> Self {
+    pub fn new(name: Text, clock: SimClock, slots: u32, long_steps_ppm: u32) -> Self {
         Self {
             name,
             clock,
@@ -74,6 +75,7 @@ impl Worker {
             incarnation: 0,
             tick_at: u64::MAX,
             slots,
+            long_steps_ppm,
         }
     }
 
@@ -283,7 +285,7 @@ impl Worker {
         h.in_step = true;
         let step = step_of(h.task, h.next);
         self.feed(Input::StepStarted { execution_id: id, step: step.step, is_idempotent: step.is_idempotent });
-        let typical = if s.rng.chance(30_000) { 2_500_000 } else { 15_000 };
+        let typical = if s.rng.chance(self.long_steps_ppm) { 2_500_000 } else { 15_000 };
         self.wake(me, s, id, typical);
         Some(acted)
     }

@@ -116,7 +116,8 @@ impl World {
                 });
             }
         }
-        let worker = |i: usize| Worker::new(Text::from(format!("w{i}")), clock(count + i), 2 + i as u32 % 3);
+        let (named, long) = (|i: usize| Text::from(format!("w{i}")), plan.long_steps_ppm);
+        let worker = |i: usize| Worker::new(named(i), clock(count + i), 2 + i as u32 % 3, long);
         let workers = (0..plan.workers).map(worker).collect();
         let mut world = Self {
             clients: Clients::of(plan.seed),
