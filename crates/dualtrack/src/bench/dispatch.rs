@@ -16,6 +16,8 @@ use super::world::World;
 const SLOTS: u32 = 256;
 /// Calls of this time at the start are not counted, s.
 const WARM_S: u64 = 2;
+/// A generator that is late by more than this in the median measures itself, ms.
+const LATE_MS: f64 = 5.0;
 /// Longest wait for the last tasks, µs.
 const END_US: u64 = 30_000_000;
 
@@ -92,6 +94,9 @@ async fn take_one(run: &Run<'_>, case: &Case, raw: &Raw) -> anyhow::Result<Vec<F
         let name = format!("dispatch at {}/s, {} start, {name}", case.per_second, case.start);
         if latencies.is_empty() {
             return Figure::missing(Group::Dispatch, name, "no handler was entered");
+        }
+        if ms(&paced.late, 0.5) > LATE_MS {
+            return Figure::missing(Group::Dispatch, name, "the machine was too busy to send on schedule");
         }
         let figure = Figure::new(Group::Dispatch, name, value, "ms").beside(
             "one append to the log alone, same quantile, ms",
