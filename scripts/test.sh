@@ -21,8 +21,8 @@ step() { # title, command...
 step "format" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets -q -- -D warnings
 step "rust tests" cargo test --workspace --no-fail-fast
-# Only what depends on the feature is built again.
-step "fail points" cargo test -p dualtrack --features failpoints --test fail_points
+# Of the whole workspace, or other features would build its dependencies a second time.
+step "fail points" cargo test --workspace --features dualtrack/failpoints --test fail_points
 step "checker tests" python3 -m unittest discover tests/checker
 
 passed=$(grep -oE '^test result: .* ([0-9]+) passed' "$log" | grep -oE '[0-9]+ passed' | awk '{n+=$1} END {print n+0}')
