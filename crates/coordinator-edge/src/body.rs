@@ -4,11 +4,10 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
-use futures::future::{Either, select};
 use http_body_util::BodyExt as _;
 use rest_contract::{Code, Problem};
 use serde::de::DeserializeOwned;
-use service_kit::Clock;
+use service_kit::{Clock, within};
 
 use crate::problems::Failure;
 use crate::{Edge, json};
@@ -57,11 +56,9 @@ impl<L, S, C: Clock, P> Edge<L, S, C, P> {
         if let Some(length) = length.filter(|n| *n > limit as u64 && (asks_first || *n > MAX_THROWN_AWAY)) {
             return Err(too_long(length, limit, "").into());
         }
-        let until = self.clock.boot_ms().saturating_add(self.config.body_ms);
-        let read = std::pin::pin!(collect(body, limit, length));
-        match select(read, Box::pin(self.clock.sleep_until(until))).await {
-            Either::Left((read, _)) => Ok(read?),
-            Either::Right(_) => {
+        match within(&self.clock, self.config.body_ms, collect(body, limit, length)).await {
+            Some(read) => Ok(read?),
+            None => {
                 let text = format!("the body did not arrive within {} ms", self.config.body_ms);
                 Err(Problem::new(Code::RequestTimeout, text).limit(self.config.body_ms).into())
             }

@@ -53,7 +53,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
             return Err(bad_parameter("partition", text, &must).into());
         };
         let command = edge.command(request).await?;
-        told(&edge.surface.ask_here(PartitionId(partition), command).await)
+        told(&edge.surface.ask_here(PartitionId(partition), &command).await)
     }
 
     async fn poll(State(edge): State<Self>, request: Request) -> Answered {

@@ -4,5 +4,28 @@
 mod decode;
 mod scan;
 
-pub(crate) use decode::{decode, decode_borrowed, escaped};
+use serde_json::value::RawValue;
+
+pub(crate) use decode::{decode, escaped};
 pub(crate) use scan::check;
+
+/// Exactly these bytes as JSON, to stand in an answer byte for byte; `None` if they are none, or if blanks
+/// around the value would be lost.
+pub(crate) fn exact(bytes: &[u8]) -> Option<Box<RawValue>> {
+    let raw: Box<RawValue> = serde_json::from_slice(bytes).ok()?;
+    (raw.get().len() == bytes.len()).then_some(raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exact;
+
+    #[test]
+    fn a_payload_goes_along_byte_for_byte_or_not_at_all() {
+        let text = r#"{"n" : 9223372036854775808, "x":0.10000000000000000555 }"#;
+        assert_eq!(exact(text.as_bytes()).expect("JSON").get(), text);
+        for not in [&b" 1"[..], b"1\n", b"", b"{", b"\xff", b"\x00"] {
+            assert!(exact(not).is_none(), "{not:?}");
+        }
+    }
+}

@@ -173,7 +173,7 @@ impl<L: EventLog, C: Clock> Peers for HttpPeers<L, C> {
         let sent = self.send(&owner, format!("{ASK}?partition={partition}"), command, limit_ms).await;
         match sent {
             Sent::Answered(answer) => {
-                if matches!(*answer, Answer::Unavailable(_)) {
+                if answer.is_away() {
                     // Perhaps it is not the owner any more; the surface asks again.
                     self.look().await;
                 }

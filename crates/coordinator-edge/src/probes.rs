@@ -12,9 +12,9 @@ use axum::response::Response;
 use axum::routing::get;
 use coordinator::surface::Peers;
 use event_log::EventLog;
-use futures::future::{Either, join_all, select};
+use futures::future::join_all;
 use serde::Serialize;
-use service_kit::Clock;
+use service_kit::{Clock, within};
 use snapshot_store::SnapshotStore;
 use task_events::{Offset, PartitionId};
 
@@ -116,11 +116,8 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
     // End offsets, of those partitions whose log answers in time.
     async fn ends(&self, partitions: Vec<PartitionId>) -> BTreeMap<PartitionId, Offset> {
         let asks = partitions.into_iter().map(|partition| async move {
-            let limit = Box::pin(self.clock.sleep_until(self.clock.boot_ms() + LOG_MS));
-            match select(Box::pin(self.log.range(partition)), limit).await {
-                Either::Left((Ok(range), _)) => Some((partition, range.end)),
-                Either::Left((Err(_), _)) | Either::Right(_) => None,
-            }
+            let range = within(&self.clock, LOG_MS, self.log.range(partition)).await?.ok()?;
+            Some((partition, range.end))
         });
         join_all(asks).await.into_iter().flatten().collect()
     }

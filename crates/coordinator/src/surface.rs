@@ -142,7 +142,7 @@ impl<C: Clock, P: Peers> Surface<C, P> {
         loop {
             let left = until.saturating_sub(self.clock.boot_ms());
             let answer = self.about(task, Command::Await { task, wait_ms: left }).await;
-            if left == 0 || !is_away(&answer) || self.is_alone() {
+            if left == 0 || !answer.is_away() || self.is_alone() {
                 return answer;
             }
         }
@@ -181,11 +181,11 @@ impl<C: Clock, P: Peers> Surface<C, P> {
 
     /// What a command gets that another instance passed on: this instance's owner answers, or nobody
     /// at once. It is never passed on again.
-    pub async fn ask_here(&self, partition: PartitionId, command: Command) -> Answer {
+    pub async fn ask_here(&self, partition: PartitionId, command: &Command) -> Answer {
         let owner = self.owners.read().get(&partition).cloned();
         let Some(owner) = owner else { return Answer::Unavailable(Why::NotOwner) };
-        let unheard = command.is_read().then(|| unanswered(&command));
-        let answer = owner.ask(command).await;
+        let unheard = command.is_read().then(|| unanswered(command));
+        let answer = owner.ask(command.clone()).await;
         // The owner is gone: a read can be asked again.
         unheard.filter(|_| matches!(answer, Answer::OutcomeUnknown { .. })).unwrap_or(answer)
     }
@@ -196,8 +196,8 @@ impl<C: Clock, P: Peers> Surface<C, P> {
         let started = self.clock.boot_ms();
         let (until, mut ask_peer_at, mut pause) = (started + OWNER_WAIT_MS, started, LOOK_AGAIN_MS);
         loop {
-            let mut answer = self.ask_here(partition, command.clone()).await;
-            if is_away(&answer) && self.clock.boot_ms() >= ask_peer_at {
+            let mut answer = self.ask_here(partition, &command).await;
+            if answer.is_away() && self.clock.boot_ms() >= ask_peer_at {
                 if let Some(told) = self.peers.ask(partition, &command).await {
                     answer = told;
                 }
@@ -205,15 +205,10 @@ impl<C: Clock, P: Peers> Surface<C, P> {
                 pause = (pause * 2).min(ASK_AGAIN_MS);
             }
             // Nothing was written, and a new owner may come.
-            if !is_away(&answer) || self.clock.boot_ms() >= until || self.is_alone() {
+            if !answer.is_away() || self.clock.boot_ms() >= until || self.is_alone() {
                 return answer;
             }
             self.clock.sleep_until(self.clock.boot_ms() + LOOK_AGAIN_MS).await;
         }
     }
-}
-
-// Whether nothing was written and another owner is to be asked.
-const fn is_away(answer: &Answer) -> bool {
-    matches!(answer, Answer::Unavailable(Why::NotOwner | Why::Draining))
 }

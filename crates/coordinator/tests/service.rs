@@ -42,7 +42,7 @@ impl Peers for InProcess {
         let bytes = encode_command(command).expect("it can be passed on");
         async move {
             let (_, surface) = owner?;
-            let answer = surface.ask_here(partition, decode_command(&bytes).expect("a command")).await;
+            let answer = surface.ask_here(partition, &decode_command(&bytes).expect("a command")).await;
             Some(decode_answer(&encode_answer(&answer).expect("it can be passed back")).expect("an answer"))
         }
     }
@@ -246,7 +246,7 @@ async fn a_request_reaches_the_owner_wherever_it_comes_in() {
     let get = Command::Get { task: task_id };
     assert_eq!(state(&b.surface.about(task_id, get.clone()).await), Some(TaskState::Created));
     // One hop, never two.
-    assert_eq!(b.surface.ask_here(of_a, get).await, Answer::Unavailable(Why::NotOwner));
+    assert_eq!(b.surface.ask_here(of_a, &get).await, Answer::Unavailable(Why::NotOwner));
     let by = FindBy::BusinessKey { creator: "c".into(), key: "order".into() };
     let found = b.surface.find(by, 10).await;
     assert_eq!(found.len(), 2);

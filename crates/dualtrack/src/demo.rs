@@ -22,22 +22,14 @@ mod worker;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{ArgAction, Args};
+use dualtrack::dev::LogKind;
 
 /// Partitions of the demo's log.
 const PARTITIONS: u16 = 4;
 
 /// Queue and task type of the demo.
 const QUEUE: &str = "files";
-
-/// Which log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogKind {
-    /// A directory, no Kafka.
-    Embedded,
-    /// A real Kafka.
-    Kafka,
-}
 
 /// Arguments of the demo.
 #[derive(Clone, Debug, Args)]

@@ -2,3 +2,4 @@
 //! benchmarks. The only shipped place that links several services.
 
 pub mod dev;
+pub mod signals;

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use held_directory::Held;
 use parking_lot::Mutex;
 use task_events::{Offset, PartitionId};
 use tokio::sync::oneshot;
@@ -43,7 +44,7 @@ use crate::{AppendOutcome, EventLog, LogError, MemberInfo, MemberSpec, OffsetRan
 
 use self::body::EncodedBatch;
 use self::core::{Core, blocking};
-use self::directory::{Directory, Lock};
+use self::directory::Directory;
 use self::groups::Groups;
 use self::queue::{Answer, Job, Queue};
 use self::segments::Segments;
@@ -65,7 +66,7 @@ struct Shared {
     log_id: Uuid,
     max_record_bytes: usize,
     /// Both are gone once the log is closed.
-    running: Mutex<Option<(JoinHandle<()>, Lock)>>,
+    running: Mutex<Option<(JoinHandle<()>, Held)>>,
 }
 
 impl EmbeddedLog {

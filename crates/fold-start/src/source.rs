@@ -1,8 +1,8 @@
 //! Checkpoints as readers see them that only fold and write verdicts.
 
 use event_log::{EventLog, LogError};
-use futures::future::{BoxFuture, Either, FutureExt as _, select};
-use service_kit::{Clock, Metrics};
+use futures::future::{BoxFuture, FutureExt as _};
+use service_kit::{Clock, Metrics, within};
 use snapshot_store::{CheckpointName, SnapshotStore};
 use task_core::{PartitionState, Rules};
 use task_events::{Offset, PartitionId};
@@ -70,12 +70,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock> StoredCheckpoints<L, S, C> {
     }
 
     async fn ask(&self, partition: PartitionId) -> Option<Published> {
-        let until = self.clock.boot_ms().saturating_add(ANSWER_MS);
-        let asked = self.store.checkpoints(partition).boxed();
-        match select(asked, self.clock.sleep_until(until).boxed()).await {
-            Either::Left((found, _)) => found.ok(),
-            Either::Right(_) => None,
-        }
+        within(&self.clock, ANSWER_MS, self.store.checkpoints(partition)).await?.ok()
     }
 }
 

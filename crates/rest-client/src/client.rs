@@ -78,8 +78,7 @@ impl Client {
             call.query.push(("wait", format!("{}ms", wait.as_millis())));
             call.wait = wait;
         }
-        let reply = self.transport.send(call).await?;
-        self.transport.read(&reply, &[200])
+        self.call(call, &[200]).await
     }
 
     /// Every record of the task, with the verdict on each.
@@ -109,35 +108,39 @@ impl Client {
 
     /// Tasks of a trace.
     pub async fn trace(&self, trace_id: &str) -> Answer<FoundView> {
-        let reply = self.transport.send(Call::get("/api/v1/trace", &[trace_id])).await?;
-        self.transport.read(&reply, &[200, 207])
+        self.call(Call::get("/api/v1/trace", &[trace_id]), &[200, 207]).await
     }
 
     /// Tasks by the key their creator calls them by; the creator is `default` without one.
     pub async fn business(&self, key: &str, creator: Option<&str>) -> Answer<FoundView> {
         let mut call = Call::get("/api/v1/business", &[key]);
         call.query.extend(creator.map(|creator| ("creator", creator.to_owned())));
-        let reply = self.transport.send(call).await?;
-        self.transport.read(&reply, &[200, 207])
+        self.call(call, &[200, 207]).await
     }
 
     /// What the server says of its health; an answer of any status is one.
     pub async fn health(&self) -> Answer<Health> {
-        let reply = self.transport.send(Call::get("/healthz", &[])).await?;
-        let body = self.transport.read(&reply, &[reply.status])?;
-        Ok(Health { status: reply.status, body })
+        self.probe("/healthz").await
     }
 
     /// Whether the server makes progress (`/readyz`): 200 once it can take requests.
     pub async fn ready(&self) -> Answer<Health> {
-        let reply = self.transport.send(Call::get("/readyz", &[])).await?;
+        self.probe("/readyz").await
+    }
+
+    async fn probe(&self, path: &'static str) -> Answer<Health> {
+        let reply = self.transport.send(Call::get(path, &[])).await?;
         let body = self.transport.read(&reply, &[reply.status])?;
         Ok(Health { status: reply.status, body })
     }
 
     async fn about<T: DeserializeOwned>(&self, task: TaskId, what: &str) -> Answer<T> {
-        let reply = self.transport.send(Call::get(TASK, &[&task.to_string(), what])).await?;
-        self.transport.read(&reply, &[200])
+        self.call(Call::get(TASK, &[&task.to_string(), what]), &[200]).await
+    }
+
+    async fn call<T: DeserializeOwned>(&self, call: Call, good: &[u16]) -> Answer<T> {
+        let reply = self.transport.send(call).await?;
+        self.transport.read(&reply, good)
     }
 
     async fn post<T: DeserializeOwned>(
@@ -158,7 +161,6 @@ impl Client {
             let value = value.ok_or_else(|| unsendable("the idempotency key", key, why.to_owned()))?;
             headers.insert(IDEMPOTENCY_KEY, value);
         }
-        let reply = self.transport.send(Call { headers, ..Call::post(path, parts, body) }).await?;
-        self.transport.read(&reply, good)
+        self.call(Call { headers, ..Call::post(path, parts, body) }, good).await
     }
 }

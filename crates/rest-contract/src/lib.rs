@@ -7,6 +7,7 @@
 //! with padding). Requests refuse fields they do not know; whoever reads answers ignores them, so
 //! that a newer server may say more.
 
+mod conversions;
 mod forms;
 mod limits;
 mod problem;

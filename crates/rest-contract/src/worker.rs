@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use task_events::{ExecutionId, Incarnation, Sha256Hash, SkippedStep, StepDone, TaskId, Text};
+use task_events::{ExecutionId, Incarnation, Sha256Hash, SkippedStep, TaskId, Text};
 
 use crate::forms;
 
@@ -140,18 +140,6 @@ pub struct StepBody {
     pub is_idempotent: bool,
 }
 
-impl From<StepDone> for StepBody {
-    fn from(s: StepDone) -> Self {
-        Self { step: s.step, index: s.index, output_hash: s.output_hash, is_idempotent: s.is_idempotent }
-    }
-}
-
-impl From<StepBody> for StepDone {
-    fn from(s: StepBody) -> Self {
-        Self { step: s.step, index: s.index, output_hash: s.output_hash, is_idempotent: s.is_idempotent }
-    }
-}
-
 /// Which payload of a task: `?item=…` of `GET /coordinator/v1/task/{id}/payload`, whose answer is the
 /// bytes themselves, and in [`PayloadBody`]. Of a step and of the result there may be several, by
 /// several attempts: `&hash=` (64 hexadecimal digits, as the log has it) says which one is read.
@@ -166,6 +154,26 @@ pub enum PayloadName {
     Result,
     /// Whole text of an error.
     ErrorText,
+}
+
+impl PayloadName {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Parameters, Self::Step, Self::Result, Self::ErrorText];
+
+    /// As it stands in a query and in JSON.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Parameters => "parameters",
+            Self::Step => "step",
+            Self::Result => "result",
+            Self::ErrorText => "error_text",
+        }
+    }
+
+    /// The one of this text.
+    pub fn named(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|name| name.as_str() == text)
+    }
 }
 
 /// A payload that a worker stores, before the report that names its hash.

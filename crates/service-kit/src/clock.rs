@@ -2,8 +2,10 @@
 //! while the machine sleeps and never steps. The wall clock only stamps what people read.
 
 use std::future::Future;
+use std::pin::pin;
 use std::time::Duration;
 
+use futures::future::{Either, select};
 use rustix::time::{ClockId, Timespec};
 
 /// Longest single wait of [`SystemClock::sleep_until`]: the runtime's timers stand still while the
@@ -20,6 +22,15 @@ pub trait Clock: Clone + Send + Sync + 'static {
 
     /// Ready once `boot_ms()` has reached `boot_ms`; never early. Dropping it is harmless.
     fn sleep_until(&self, boot_ms: u64) -> impl Future<Output = ()> + Send + 'static;
+}
+
+/// What `what` yields, if it does within so many ms.
+pub async fn within<T>(clock: &impl Clock, ms: u64, what: impl Future<Output = T>) -> Option<T> {
+    let limit = clock.sleep_until(clock.boot_ms().saturating_add(ms));
+    match select(pin!(what), pin!(limit)).await {
+        Either::Left((done, _)) => Some(done),
+        Either::Right(_) => None,
+    }
 }
 
 /// The clocks of this machine. Waiting needs a tokio runtime with time enabled.

@@ -14,7 +14,7 @@ mod shutdown;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use clock::{Clock, SystemClock};
+pub use clock::{Clock, SystemClock, within};
 pub use entropy::{Entropy, SystemEntropy};
 pub use metrics::{Alarm, Counter, Metrics};
 pub use shutdown::{Requested, Shutdown};

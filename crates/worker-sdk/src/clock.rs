@@ -17,7 +17,7 @@ pub trait WorkerClock: Clone + Send + Sync + 'static {
     /// Reads both.
     fn now(&self) -> Now;
 
-    /// The boot clock in µs, for measuring round trips only.
+    /// The boot clock in µs, for measuring only.
     fn boot_us(&self) -> u64 {
         self.now().boot_ms.saturating_mul(1000)
     }

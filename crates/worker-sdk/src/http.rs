@@ -161,7 +161,7 @@ impl<C: WorkerClock> HttpCoordinator<C> {
         }
         let id = task.to_string();
         let (item, step) = wire::payload_name(&key);
-        let mut query = vec![("item", wire::item_text(&item))];
+        let mut query = vec![("item", item.as_str())];
         if let Some(step) = &step {
             query.push(("step", step));
         }
@@ -198,11 +198,11 @@ impl<C: WorkerClock> CoordinatorPort for HttpCoordinator<C> {
 
     fn report(
         &self,
-        _: TaskId,
+        task_id: TaskId,
         attempt_token: Text,
         report: Report,
     ) -> impl Future<Output = Result<ReportAnswer, NoAnswer>> + Send + 'static {
-        let answer = self.0.batches.add(Item::report(report, attempt_token));
+        let answer = self.0.batches.add(Item::report(task_id, report, attempt_token));
         async move { answer.await.map(wire::report_answer) }
     }
 }

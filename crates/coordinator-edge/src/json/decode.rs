@@ -2,7 +2,6 @@
 
 use rest_contract::{Code, MAX_LIFE_MS, MAX_PRIORITY, MAX_RETRIES, Problem};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
@@ -11,15 +10,9 @@ use serde_path_to_error::{Path, Segment};
 ///
 /// # Errors
 /// `unknown_field` or `invalid_field`, with the field's pointer, its value, and the limit if it has one.
-pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8], below: &str) -> Result<T, Problem> {
+pub(crate) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8], below: &str) -> Result<T, Problem> {
     let mut from = serde_json::Deserializer::from_slice(bytes);
     serde_path_to_error::deserialize(&mut from).map_err(|why| explain(bytes, below, &why))
-}
-
-/// [`decode`] of a type that borrows from the text.
-pub(crate) fn decode_borrowed<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
-    let mut from = serde_json::Deserializer::from_slice(bytes);
-    serde_path_to_error::deserialize(&mut from).map_err(|why| explain(bytes, "", &why))
 }
 
 /// A key as it stands in a JSON pointer (RFC 6901).

@@ -37,7 +37,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         let trace = trace_of(request.headers());
         let bytes = edge.json_bytes(request, MAX_BATCH_BYTES).await?;
         json::check(&bytes)?;
-        let Items { tasks } = json::decode_borrowed(&bytes)?;
+        let Items { tasks } = json::decode(&bytes, "")?;
         if tasks.is_empty() || tasks.len() > MAX_BATCH_ITEMS {
             return Err(bad_field("/tasks", tasks.len(), &format!("1 to {MAX_BATCH_ITEMS} items")).into());
         }

@@ -43,7 +43,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
             partitions: self.surface.partitions(),
             key,
             trace,
-            minted: self.mint_trace(),
+            mint: &|| self.mint_trace(),
             below,
         };
         let (create, placement) = validate(create, around)?;

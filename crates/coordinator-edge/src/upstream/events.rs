@@ -61,8 +61,9 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
             }
             next = Offset(last.0.saturating_add(1));
         }
-        let read: Vec<u64> = events.iter().map(|event| event.offset).collect();
-        let deleted = history.range(..start).map(|(at, _)| at.0).filter(|at| !read.contains(at)).collect();
+        // Read in the order of the log.
+        let read = |at: &u64| events.binary_search_by_key(at, |event: &EventView| event.offset).is_ok();
+        let deleted = history.range(..start).map(|(at, _)| at.0).filter(|at| !read(at)).collect();
         Ok((events, deleted))
     }
 }

@@ -7,7 +7,6 @@ use base64::prelude::BASE64_STANDARD;
 use coordinator::surface::Peers;
 use event_log::EventLog;
 use rest_contract::{Code, Problem, ResultView};
-use serde_json::value::RawValue;
 use service_kit::Clock;
 use snapshot_store::{PayloadItem, SnapshotStore};
 use task_events::{Sha256Hash, TaskState};
@@ -15,7 +14,7 @@ use task_events::{Sha256Hash, TaskState};
 use super::events::store_failure;
 use super::parameters::{Part, query, task_of};
 use crate::problems::Answered;
-use crate::{Edge, reply};
+use crate::{Edge, json, reply};
 
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
     pub(super) async fn result(State(edge): State<Self>, id: Part, request: Request) -> Answered {
@@ -44,15 +43,9 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
                 .alarm("payload_mismatch", format!("the stored result of task {task} is not what the log names"));
             return Err(missing("what the store holds is not the result that the log names").into());
         }
-        let result = raw_json(&bytes);
+        let result = json::exact(&bytes);
         let result_base64 = result.is_none().then(|| BASE64_STANDARD.encode(&bytes));
         let view = ResultView { task_id: task, run_no: core.run_no.0, result_data_hash, result, result_base64 };
         reply::json(StatusCode::OK, &view)
     }
-}
-
-// Only what can stand in the answer byte for byte: the hash is over exactly these bytes.
-fn raw_json(bytes: &[u8]) -> Option<Box<RawValue>> {
-    let raw: Box<RawValue> = serde_json::from_slice(bytes).ok()?;
-    (raw.get().len() == bytes.len()).then_some(raw)
 }

@@ -28,8 +28,8 @@ pub(super) struct Around<'a> {
     pub key: Option<Text>,
     /// Trace of the request's headers.
     pub trace: Option<&'a Text>,
-    /// Trace to use if there is none.
-    pub minted: Text,
+    /// Makes the trace to use if there is none.
+    pub mint: &'a dyn Fn() -> Text,
     /// Pointer of the request inside the body.
     pub below: &'a str,
 }
@@ -127,8 +127,8 @@ pub(super) fn validate(request: CreateRequest, around: Around<'_>) -> Result<(Cr
         .map(|key| Key { key_hash: key_hash(&created.creator, key), request_hash: request_hash(&created, beside) });
     created.key_hash = key.map(|key| key.key_hash);
     created.request_hash = key.map(|key| key.request_hash);
-    let placement = Placement { same_partition_as: beside, concurrency_key: None, key_hash: created.key_hash };
-    let trace_id = given.unwrap_or(around.minted);
+    let placement = Placement { same_partition_as: beside, key_hash: created.key_hash };
+    let trace_id = given.unwrap_or_else(around.mint);
     Ok((CreateTask { task: NewTask { created, trace_id }, key, payload }, placement))
 }
 

@@ -11,10 +11,10 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use coordinator::surface::Peers;
 use event_log::EventLog;
-use futures::future::{Either, join_all, select};
+use futures::future::join_all;
 use parking_lot::Mutex;
 use rest_contract::{Answered as Verdicts, MAX_BATCH_BYTES, MAX_BATCH_ITEMS, ReportsRequest, ReportsResponse};
-use service_kit::Clock;
+use service_kit::{Clock, within};
 use snapshot_store::SnapshotStore;
 use task_events::{ExecutionId, TaskId};
 use worker_protocol::{Heartbeat, HeartbeatAnswer, Report, ReportAnswer};
@@ -79,7 +79,7 @@ async fn tell<L, S, C: Clock, P: Peers>(
             answers.lock()[n] = answer;
         }
     });
-    within(edge, join_all(lines)).await;
+    in_time(edge, join_all(lines)).await;
     let answers = std::mem::take(&mut *answers.lock());
     answers.into_iter().map(wire::verdict).collect()
 }
@@ -94,15 +94,13 @@ async fn beat<L, S, C: Clock, P: Peers>(edge: &Edge<L, S, C, P>, beats: Vec<(Tas
             answers.lock()[n] = answer;
         }
     });
-    within(edge, join_all(lines)).await;
+    in_time(edge, join_all(lines)).await;
     let answers = std::mem::take(&mut *answers.lock());
     answers.into_iter().map(wire::beat_verdict).collect()
 }
 
-async fn within<L, S, C: Clock, P>(edge: &Edge<L, S, C, P>, all: impl Future<Output = Vec<()>>) {
-    let limit = Box::pin(edge.clock.sleep_until(edge.clock.boot_ms() + ANSWER_MS));
-    match select(Box::pin(all), limit).await {
-        Either::Left(_) => {}
-        Either::Right(_) => tracing::debug!("owners did not answer a whole batch in time"),
+async fn in_time<L, S, C: Clock, P>(edge: &Edge<L, S, C, P>, all: impl Future<Output = Vec<()>>) {
+    if within(&edge.clock, ANSWER_MS, all).await.is_none() {
+        tracing::debug!("owners did not answer a whole batch in time");
     }
 }

@@ -7,9 +7,8 @@ use axum::response::Response;
 use bytes::Bytes;
 use coordinator::surface::Peers;
 use event_log::EventLog;
-use futures::future::{Either, select};
 use rest_contract::{Code, MAX_PAYLOAD_BYTES, PayloadBody, PayloadName, Problem, parse_hash};
-use service_kit::Clock;
+use service_kit::{Clock, within};
 use snapshot_store::{PayloadItem, SnapshotStore, StoreError};
 use task_events::{Sha256Hash, TaskId, Text};
 
@@ -30,19 +29,16 @@ pub(super) async fn read<L: EventLog, S: SnapshotStore, C: Clock, P: Peers>(
     let task = fields::task(path)?;
     let [item, step, hash] = fields::query(&uri, ["item", "step", "hash"])?;
     let item = item.unwrap_or_default();
-    let name = match item.as_str() {
-        "parameters" => PayloadName::Parameters,
-        "step" => PayloadName::Step,
-        "result" => PayloadName::Result,
-        "error_text" => PayloadName::ErrorText,
-        _ => return Err(fields::parameter("item", &item, "is none of parameters, step, result, error_text").into()),
+    let unknown = || {
+        let all = PayloadName::ALL.map(|name| name.as_str()).join(", ");
+        fields::parameter("item", &item, &format!("is none of {all}"))
     };
+    let name = PayloadName::named(&item).ok_or_else(unknown)?;
     let hash = hash.map(|text| parse_hash(&text).map_err(|why| fields::parameter("hash", &text, &why.to_string())));
     let as_parameter =
         |p: Problem| Problem { code: Code::InvalidParameter, status: Code::InvalidParameter.status(), ..p };
     let item = item_of("", &name, step.map(Text::from), hash.transpose()?).map_err(as_parameter)?;
-    let reading = Box::pin(edge.store.payload(task, item));
-    match bounded(&edge, reading).await? {
+    match bounded(&edge, edge.store.payload(task, item)).await? {
         Some(bytes) => {
             let mut response = Response::new(Body::from(bytes));
             let kind = HeaderValue::from_static("application/octet-stream");
@@ -118,18 +114,17 @@ pub(super) async fn store<L, S: SnapshotStore, C: Clock, P>(
     if items.is_empty() {
         return Ok(());
     }
-    bounded(edge, Box::pin(edge.store.put_payloads(items))).await
+    bounded(edge, edge.store.put_payloads(items)).await
 }
 
 async fn bounded<L, S, C: Clock, P, T>(
     edge: &Edge<L, S, C, P>,
-    asking: impl Future<Output = Result<T, StoreError>> + Unpin,
+    asking: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, Problem> {
-    let budget = Box::pin(edge.clock.sleep_until(edge.clock.boot_ms() + STORE_MS));
-    match select(asking, budget).await {
-        Either::Left((Ok(done), _)) => Ok(done),
-        Either::Left((Err(why), _)) => Err(Problem::new(Code::StoreUnavailable, why.to_string())),
-        Either::Right(_) => {
+    match within(&edge.clock, STORE_MS, asking).await {
+        Some(Ok(done)) => Ok(done),
+        Some(Err(why)) => Err(Problem::new(Code::StoreUnavailable, why.to_string())),
+        None => {
             let text = format!("the store did not answer within {STORE_MS} ms");
             Err(Problem::new(Code::StoreUnavailable, text).limit(STORE_MS))
         }

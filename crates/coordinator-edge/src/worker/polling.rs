@@ -14,14 +14,14 @@ use rest_contract::{
     Code, MAX_BATCH_BYTES, MAX_BODY_BYTES, MAX_HELD, MAX_SLOTS, MAX_WAIT_MS, PollRequest, PollResponse, Problem,
 };
 use serde_json::value::RawValue;
-use service_kit::{Clock, Shutdown};
+use service_kit::{Clock, Shutdown, within};
 use snapshot_store::{PayloadItem, SnapshotStore};
 use task_events::Text;
 use worker_protocol::{Assignment, PollAnswer};
 
 use super::{fields, wire};
 use crate::problems::Answered;
-use crate::{Edge, reply};
+use crate::{Edge, json, reply};
 
 /// Longest wait for the payloads, ms: leases run already, and a handler can read its payload itself.
 const PAYLOADS_MS: u64 = 1_000;
@@ -73,41 +73,19 @@ async fn payloads<L, S: SnapshotStore, C: Clock, P>(
     if wanted.is_empty() {
         return vec![None; assignments.len()];
     }
-    let reading = Box::pin(edge.store.payloads(wanted));
-    let budget = Box::pin(edge.clock.sleep_until(edge.clock.boot_ms() + PAYLOADS_MS));
-    let found = match select(reading, budget).await {
-        Either::Left((Ok(found), _)) => found,
-        Either::Left((Err(why), _)) => {
+    let found = match within(&edge.clock, PAYLOADS_MS, edge.store.payloads(wanted)).await {
+        Some(Ok(found)) => found,
+        Some(Err(why)) => {
             tracing::warn!(%why, "payloads are not sent along");
             Vec::new()
         }
-        Either::Right(_) => Vec::new(),
+        None => Vec::new(),
     };
     let (mut found, mut room) = (found.into_iter(), MAX_BATCH_BYTES);
     let mut next = |a: &Assignment| {
         let bytes = if a.payload_ref.is_none() { found.next().flatten()? } else { return None };
         room = room.checked_sub(bytes.len())?;
-        raw(&bytes)
+        json::exact(&bytes)
     };
     assignments.iter().map(&mut next).collect()
-}
-
-// Exactly these bytes as JSON; `None` if blanks around the value would be lost.
-fn raw(bytes: &[u8]) -> Option<Box<RawValue>> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    RawValue::from_string(text.to_owned()).ok().filter(|raw| raw.get().len() == text.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::raw;
-
-    #[test]
-    fn a_payload_goes_along_byte_for_byte_or_not_at_all() {
-        let exact = r#"{"n" : 9223372036854775808, "x":0.10000000000000000555 }"#;
-        assert_eq!(raw(exact.as_bytes()).expect("JSON").get(), exact);
-        for not in [&b" 1"[..], b"1\n", b"", b"{", b"\xff", b"\x00"] {
-            assert!(raw(not).is_none(), "{not:?}");
-        }
-    }
 }

@@ -5,8 +5,8 @@ use rest_contract::{
     Verdict,
 };
 use serde_json::value::RawValue;
-use task_events::{ExecEpoch, StepDone, TaskId, Text};
-use worker_protocol::{Assignment, Attempt, Heartbeat, HeartbeatAnswer, Poll, Report, ReportAnswer, ReportBody};
+use task_events::{ExecEpoch, TaskId, Text};
+use worker_protocol::{Assignment, Attempt, Heartbeat, HeartbeatAnswer, Poll, Report, ReportAnswer};
 
 use super::{fields, token};
 
@@ -77,74 +77,40 @@ pub(super) fn report(below: &str, item: ReportItem) -> Result<(TaskId, Report), 
         return Err(fields::invalid(format!("{below}/run_no"), &why).value(item.run_no).limit(run_no.get()));
     }
     let attempt = Attempt { run_no, exec_epoch: ExecEpoch(item.exec_epoch), execution_id: item.execution_id };
-    let body = report_body(&format!("{below}/report"), item.report)?;
-    Ok((task, Report { attempt, worker_id: item.worker_id, body }))
+    check(&format!("{below}/report"), &item.report)?;
+    Ok((task, Report { attempt, worker_id: item.worker_id, body: item.report.into() }))
 }
 
-fn report_body(below: &str, body: ReportBodyJson) -> Result<ReportBody, Problem> {
-    let memory = |percent| fields::memory(&format!("{below}/memory_usage_percent"), percent);
-    let checked = |steps: Vec<StepBody>| {
-        fields::steps(&format!("{below}/steps_done"), &steps)?;
-        Ok::<_, Problem>(steps.into_iter().map(StepDone::from).collect::<Vec<_>>())
-    };
-    Ok(match body {
-        ReportBodyJson::Starting { start_time, memory_usage_percent } => {
+fn check(below: &str, body: &ReportBodyJson) -> Result<(), Problem> {
+    let memory = |percent: &u32| fields::memory(&format!("{below}/memory_usage_percent"), *percent);
+    let steps = |steps: &[StepBody]| fields::steps(&format!("{below}/steps_done"), steps);
+    match body {
+        ReportBodyJson::Starting { memory_usage_percent, .. } => memory(memory_usage_percent),
+        ReportBodyJson::Declined { .. } => Ok(()),
+        ReportBodyJson::Step { done } => fields::name(&format!("{below}/done/step"), &done.step),
+        ReportBodyJson::Success { memory_usage_percent, steps_done, .. } => {
             memory(memory_usage_percent)?;
-            ReportBody::Starting { start_time, memory_usage_percent }
-        }
-        ReportBodyJson::Declined { draining } => ReportBody::Declined { draining },
-        ReportBodyJson::Step { done } => {
-            fields::name(&format!("{below}/done/step"), &done.step)?;
-            ReportBody::Step(done.into())
-        }
-        ReportBodyJson::Success { result_data_hash, execution_time_ms, steps_done, memory_usage_percent } => {
-            memory(memory_usage_percent)?;
-            let steps_done = checked(steps_done)?;
-            ReportBody::Success { result_data_hash, execution_time_ms, steps_done, memory_usage_percent }
+            steps(steps_done)
         }
         ReportBodyJson::Failure {
-            error_code,
-            error_message,
-            category,
-            failed_step,
-            is_idempotent,
-            execution_time_ms,
-            steps_done,
-            memory_usage_percent,
+            memory_usage_percent, error_code, error_message, failed_step, steps_done, ..
         } => {
             memory(memory_usage_percent)?;
-            fields::name(&format!("{below}/error_code"), &error_code)?;
-            fields::text(&format!("{below}/error_message"), &error_message)?;
-            if let Some(step) = &failed_step {
+            fields::name(&format!("{below}/error_code"), error_code)?;
+            fields::text(&format!("{below}/error_message"), error_message)?;
+            if let Some(step) = failed_step {
                 fields::name(&format!("{below}/failed_step"), step)?;
             }
-            ReportBody::Failure {
-                error_code,
-                error_message,
-                category,
-                failed_step,
-                is_idempotent,
-                execution_time_ms,
-                steps_done: checked(steps_done)?,
-                memory_usage_percent,
-            }
+            steps(steps_done)
         }
-    })
+    }
 }
 
-pub(super) const fn verdict(answer: ReportAnswer) -> Answered {
-    let answer = match answer {
-        ReportAnswer::Accepted => Verdict::Accepted,
-        ReportAnswer::Duplicate => Verdict::Duplicate,
-        ReportAnswer::Fenced => Verdict::Fenced,
-        ReportAnswer::TooEarly => Verdict::TooEarly,
-        ReportAnswer::OutcomeUnknown => Verdict::OutcomeUnknown,
-        ReportAnswer::Unavailable => Verdict::Unavailable,
-    };
-    Answered { answer, lease_ms: None, cancel_requested: false }
+pub(super) fn verdict(answer: ReportAnswer) -> Answered {
+    Answered { answer: answer.into(), lease_ms: None, cancel_requested: false }
 }
 
-pub(super) const fn beat_verdict(answer: HeartbeatAnswer) -> Answered {
+pub(super) fn beat_verdict(answer: HeartbeatAnswer) -> Answered {
     match answer {
         HeartbeatAnswer::Accepted { lease_ms, cancel_requested } => {
             Answered { answer: Verdict::Accepted, lease_ms: Some(lease_ms), cancel_requested }

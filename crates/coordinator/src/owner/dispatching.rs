@@ -17,10 +17,9 @@ use super::{Ticket, Token};
 #[derive(Debug, Default)]
 pub(super) struct Dispatch {
     queues: BTreeMap<Text, Line>,
-    paused: BTreeMap<Text, Line>,
     queue_of: HashMap<TaskId, Text, FixedState>,
-    /// Queues that are paused.
-    stopped: BTreeSet<Text>,
+    /// Queues whose tasks are not handed out.
+    paused: BTreeSet<Text>,
     pub(super) keys: Keys,
     pub(super) under_way: HashMap<TaskId, HandOut, FixedState>,
     pub(super) answers: HashMap<Token, Gathering, FixedState>,
@@ -47,7 +46,7 @@ pub(super) struct Gathering {
 
 impl Dispatch {
     pub(super) fn len(&self) -> usize {
-        self.queues.values().map(Line::len).sum()
+        self.queues.iter().filter(|(queue, _)| !self.paused.contains(*queue)).map(|(_, line)| line.len()).sum()
     }
 
     /// A task waits for a slot, and if it has a key, for that first.
@@ -63,8 +62,7 @@ impl Dispatch {
     }
 
     fn stand(&mut self, now_ms: u64, id: TaskId, queue: &Text, waits: Waits) {
-        let side = if self.stopped.contains(queue) { &mut self.paused } else { &mut self.queues };
-        side.entry(queue.clone()).or_default().insert(now_ms, id, waits);
+        self.queues.entry(queue.clone()).or_default().insert(now_ms, id, waits);
         self.queue_of.insert(id, queue.clone());
     }
 
@@ -101,12 +99,10 @@ impl Dispatch {
 
     fn leave(&mut self, id: TaskId, leaves: fn(&mut Line, TaskId)) {
         let Some(queue) = self.queue_of.remove(&id) else { return };
-        for side in [&mut self.queues, &mut self.paused] {
-            if let Some(line) = side.get_mut(&queue) {
-                leaves(line, id);
-                if line.is_empty() {
-                    side.remove(&queue);
-                }
+        if let Some(line) = self.queues.get_mut(&queue) {
+            leaves(line, id);
+            if line.is_empty() {
+                self.queues.remove(&queue);
             }
         }
     }
@@ -114,23 +110,16 @@ impl Dispatch {
     /// How many tasks of its queue are handed out before it; `None` if it does not stand in the line.
     pub(super) fn before(&self, id: TaskId) -> Option<usize> {
         let queue = self.queue_of.get(&id)?;
-        self.queues.get(queue).or_else(|| self.paused.get(queue))?.before(id)
+        self.queues.get(queue)?.before(id)
     }
 
     /// Queues were paused or resumed, or the owner begins.
     pub(super) fn requeue(&mut self, fold: &PartitionState) {
-        self.stopped.clone_from(&fold.paused_queues);
-        let paused = |queue: &Text| fold.paused_queues.contains(queue);
-        let stop: Vec<Text> = self.queues.keys().filter(|q| paused(q)).cloned().collect();
-        let go: Vec<Text> = self.paused.keys().filter(|q| !paused(q)).cloned().collect();
-        // A queue is on one side: what comes to a paused one goes to the other.
-        self.paused.extend(stop.into_iter().filter_map(|queue| self.queues.remove_entry(&queue)));
-        self.queues.extend(go.into_iter().filter_map(|queue| self.paused.remove_entry(&queue)));
+        self.paused.clone_from(&fold.paused_queues);
     }
 
     pub(super) fn clear(&mut self) {
         self.queues.clear();
-        self.paused.clear();
         self.queue_of.clear();
         self.keys.clear();
     }
@@ -158,7 +147,7 @@ impl Dispatch {
 
     fn first(&mut self, now_ms: u64, queues: &[Text], avoids: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let (mut best, mut second): (Option<Candidate>, Option<Candidate>) = (None, None);
-        for queue in queues {
+        for queue in queues.iter().filter(|queue| !self.paused.contains(*queue)) {
             let Some(line) = self.queues.get_mut(queue) else { continue };
             line.age(now_ms);
             let (wanted, any) = line.first(|id| !avoids(id));

@@ -299,6 +299,13 @@ pub enum Answer {
     },
 }
 
+impl Answer {
+    /// Whether nothing was written and another owner is to be asked.
+    pub const fn is_away(&self) -> bool {
+        matches!(self, Self::Unavailable(Why::NotOwner | Why::Draining))
+    }
+}
+
 /// What happens to the owner.
 #[derive(Debug)]
 pub enum Input {

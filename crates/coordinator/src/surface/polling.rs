@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, Either, select, select_all};
-use service_kit::Clock;
+use futures::future::{BoxFuture, select, select_all};
+use service_kit::{Clock, within};
 use task_events::{ExecutionId, Text};
 use worker_protocol::{Assignment, Poll, PollAnswer};
 
@@ -110,13 +110,7 @@ impl<C: Clock, P: Peers> Surface<C, P> {
             if !self.may_have_work(&instance, poll) {
                 continue;
             }
-            let asked = Box::pin(self.peers.poll(&instance, &rest));
-            let limit = Box::pin(self.clock.sleep_until(self.clock.boot_ms() + PEER_MS));
-            let answer = match select(asked, limit).await {
-                Either::Left((answer, _)) => answer,
-                Either::Right(_) => None,
-            };
-            match answer {
+            match within(&self.clock, PEER_MS, self.peers.poll(&instance, &rest)).await.flatten() {
                 Some(PollAnswer::Superseded) => return Err(Superseded),
                 Some(PollAnswer::Work { assignments, stop }) if !assignments.is_empty() => {
                     self.had_nothing.lock().remove(&(instance, poll.queues.clone()));

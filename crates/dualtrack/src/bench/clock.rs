@@ -1,14 +1,12 @@
 //! Time in the benchmarks. Workers and this process are on one machine, so that their boot clocks
 //! are one clock.
 
-use rustix::time::{ClockId, Timespec};
 use service_kit::{Clock as _, SystemClock};
+use worker_sdk::WorkerClock as _;
 
 /// CLOCK_BOOTTIME, µs.
-#[expect(clippy::disallowed_methods, reason = "latencies of 1 ms need a finer clock than service_kit::Clock")]
 pub fn boot_us() -> u64 {
-    let Timespec { tv_sec, tv_nsec } = rustix::time::clock_gettime(ClockId::Boottime);
-    u64::try_from(tv_sec.saturating_mul(1_000_000).saturating_add(tv_nsec / 1_000)).unwrap_or(0)
+    worker_sdk::SystemClock.boot_us()
 }
 
 /// Waits for so many ms.

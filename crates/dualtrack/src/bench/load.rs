@@ -92,13 +92,9 @@ impl Load {
     }
 
     /// Whether all of the plan is created.
-    pub fn is_complete(&self) -> bool {
-        self.senders.is_empty()
-    }
-
-    /// Lets senders that have ended go.
-    pub fn reap(&mut self) {
+    pub fn is_complete(&mut self) -> bool {
         while self.senders.try_join_next().is_some() {}
+        self.senders.is_empty()
     }
 
     /// Ends it at once; the tasks that were answered with 201.

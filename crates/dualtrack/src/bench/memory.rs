@@ -42,7 +42,6 @@ async fn open(run: &Run<'_>) -> anyhow::Result<Vec<Figure>> {
         highest = highest.max(rss_mb(world.server_id()?)?);
         run.says(&format!("memory: {} of {MANY} tasks open, {highest:.0} MB", seen.server.open));
         world.is_running()?;
-        load.reap();
         pause(LOOK_MS).await;
     }
     let not_created = load.not_created();
@@ -83,7 +82,6 @@ async fn done(run: &Run<'_>) -> anyhow::Result<Figure> {
         seen.push((at.done, rss_mb(world.server_id()?)?));
         run.says(&format!("memory: {} of {MANY} tasks done", at.done));
         world.is_running()?;
-        load.reap();
         if boot_us() >= until_us || at.done >= MANY || (load.is_complete() && at.server.open == 0) {
             break;
         }

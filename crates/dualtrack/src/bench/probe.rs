@@ -17,8 +17,6 @@ pub struct Scrape {
     pub open: u64,
     /// Records folded.
     pub applied: u64,
-    /// Rows owed to the store, bytes.
-    pub owed_bytes: u64,
 }
 
 /// Reads `/metrics`.
@@ -35,7 +33,6 @@ pub async fn scrape(address: &str) -> anyhow::Result<Scrape> {
     Ok(Scrape {
         open: sum(&answer, "dualtrack_partition_open_tasks{"),
         applied: sum(&answer, "dualtrack_partition_applied_offset{"),
-        owed_bytes: sum(&answer, "dualtrack_partition_owed_bytes{"),
     })
 }
 

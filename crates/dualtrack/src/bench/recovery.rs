@@ -38,7 +38,6 @@ pub async fn take(run: &Run<'_>) -> anyhow::Result<Vec<Figure>> {
         let seen = load.look(world.address()).await?;
         run.says(&format!("recovery: {} of {OPEN} tasks open in one partition", seen.server.open));
         world.is_running()?;
-        load.reap();
         pause(50).await;
     }
     let made = OPEN as f64 / seconds_since(began);

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use dualtrack::dev::LogKind;
 use event_log::{
     EmbeddedConfig, EmbeddedLog, EventLog, KafkaConfig, KafkaLog, RawRecord, Tail as _, TopicSpec, write_dump,
 };
@@ -15,7 +16,7 @@ use task_core::{PartitionState, Record, Verdict, invariants};
 use task_events::{Body, Offset, PartitionId, TaskId, TaskState};
 
 use super::files::Places;
-use super::{DemoArgs, LogKind, PARTITIONS};
+use super::{DemoArgs, PARTITIONS};
 
 /// One record of a task, as people read it.
 #[derive(Debug)]

@@ -94,15 +94,7 @@ fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-// Whole or not at all, also after a crash.
 fn write_whole(place: &Path, content: &[u8]) -> std::io::Result<()> {
-    let folder = place.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let mut beside = place.as_os_str().to_owned();
-    beside.push(".part");
-    let mut file = std::fs::File::create(&beside)?;
-    file.write_all(content)?;
-    file.sync_data()?;
-    std::fs::rename(&beside, place)?;
-    std::fs::File::open(folder)?.sync_all()
+    std::fs::create_dir_all(place.parent().unwrap_or(Path::new(".")))?;
+    held_directory::replace(place, content)
 }

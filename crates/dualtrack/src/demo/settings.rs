@@ -1,27 +1,30 @@
 //! The settings of the demo's server.
 
 use anyhow::Context as _;
+use dualtrack::dev::{LogKind, Settings};
 
 use super::files::Places;
-use super::{DemoArgs, LogKind, PARTITIONS};
+use super::{DemoArgs, PARTITIONS};
 
-/// Writes them. Leases are short enough to be watched running out: the resume after a kill waits for
-/// them.
+/// Leases short enough to be watched running out: the resume after a kill waits for them.
+const LEASE_MS: u64 = 3_000;
+
+/// Writes them.
 pub fn write(args: &DemoArgs, places: &Places) -> anyhow::Result<()> {
-    let data = serde_json::to_string(&places.data).context("the work folder's name is no UTF-8")?;
-    let log = match args.log {
-        LogKind::Embedded => String::new(),
-        LogKind::Kafka => {
-            let bootstrap = args.bootstrap.as_deref().context("--log kafka needs --bootstrap HOST:PORT")?;
-            let text = |text: &str| serde_json::Value::from(text).to_string();
-            format!("[log]\nkind = \"kafka\"\nbootstrap = {}\ntopic = {}\n\n", text(bootstrap), text(&args.topic))
-        }
-    };
-    let text = format!(
-        "{log}[dev]\ndata = {data}\npartitions = {PARTITIONS}\n\n\
-         [coordinator]\nlease_ms = 3000\nlease_max_ms = 3000\nheartbeat_ms = 1000\n\n\
-         [lock]\nttl_ms = 3000\n\n\
-         [task_engine]\nbackoff_base_ms = 100\n"
-    );
-    std::fs::write(&places.settings, text).with_context(|| format!("cannot write {}", places.settings.display()))
+    places.data.to_str().context("the work folder's name is no UTF-8")?;
+    let mut settings = Settings::defaults()?;
+    settings.dev.data.clone_from(&places.data);
+    settings.dev.partitions = PARTITIONS;
+    if args.log == LogKind::Kafka {
+        settings.log.kind = LogKind::Kafka;
+        settings.log.bootstrap = args.bootstrap.clone().context("--log kafka needs --bootstrap HOST:PORT")?;
+        settings.log.topic.clone_from(&args.topic);
+    }
+    settings.coordinator.lease_ms = LEASE_MS;
+    settings.coordinator.lease_max_ms = LEASE_MS;
+    settings.coordinator.heartbeat_ms = 1_000;
+    settings.lock.ttl_ms = LEASE_MS;
+    settings.task_engine.backoff_base_ms = 100;
+    std::fs::write(&places.settings, settings.to_toml())
+        .with_context(|| format!("cannot write {}", places.settings.display()))
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use dualtrack::signals::Signals;
 use worker_sdk::Worker;
 
 use super::files::Places;
@@ -33,14 +34,9 @@ pub async fn work(args: &DemoArgs, name: &str, url: &str) -> anyhow::Result<()> 
         .poll_wait(Duration::from_millis(500))
         .drain_within(Duration::from_secs(5))
         .build()?;
-    worker.run(asked_to_stop()?).await.with_context(|| format!("worker {name}"))
-}
-
-fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut term = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
-    Ok(async move {
-        futures::future::select(Box::pin(term.recv()), Box::pin(interrupt.recv())).await;
-    })
+    let mut signals = Signals::listen().context("cannot listen for signals")?;
+    let stop = async {
+        signals.received().await;
+    };
+    worker.run(stop).await.with_context(|| format!("worker {name}"))
 }

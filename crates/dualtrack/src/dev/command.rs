@@ -1,13 +1,13 @@
 //! The command `dualtrack dev`: flags, the start line, signals.
 
-use std::future::Future;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use futures::future::{Either, select};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::signals::Signals;
 
 use super::{Dev, DevError, DevLog, LogKind, Settings, Sources};
 
@@ -92,7 +92,7 @@ pub fn run(args: &DevArgs) -> ExitCode {
 
 async fn serve(settings: &Settings) -> Result<(), DevError> {
     // Before anything is open, so that a signal never meets a half-started process.
-    let signals = Signals::listen()?;
+    let signals = Signals::listen().map_err(|why| DevError::Threads(why.to_string()))?;
     match settings.log.kind {
         LogKind::Embedded => until_stopped(settings, Dev::start(settings)?, signals).await,
         LogKind::Kafka => until_stopped(settings, Dev::start_on_kafka(settings).await?, signals).await,
@@ -103,7 +103,7 @@ async fn until_stopped<L: DevLog>(settings: &Settings, mut dev: Dev<L>, mut sign
     say(&start_line(settings, &dev));
     let began = {
         let ready = Box::pin(dev.ready());
-        match select(ready, Box::pin(signals.next())).await {
+        match select(ready, Box::pin(signals.received())).await {
             Either::Left((Ok(()), _)) => Ok(None),
             Either::Left((Err(why), _)) => Err(why),
             Either::Right((number, _)) => Ok(Some(number)),
@@ -113,7 +113,7 @@ async fn until_stopped<L: DevLog>(settings: &Settings, mut dev: Dev<L>, mut sign
         Ok(None) => {
             say("ready\n");
             let failure = Box::pin(dev.failure());
-            match select(failure, Box::pin(signals.next())).await {
+            match select(failure, Box::pin(signals.received())).await {
                 Either::Left((why, _)) => Err(why),
                 Either::Right((number, _)) => Ok(number),
             }
@@ -124,7 +124,7 @@ async fn until_stopped<L: DevLog>(settings: &Settings, mut dev: Dev<L>, mut sign
     tracing::info!(
         "stopping: requests under way are answered, partitions handed over; a second signal ends it at once"
     );
-    let stopped = match select(Box::pin(dev.stop()), Box::pin(signals.next())).await {
+    let stopped = match select(Box::pin(dev.stop()), Box::pin(signals.received())).await {
         Either::Left((stopped, _)) => stopped,
         Either::Right((number, _)) => std::process::exit(128 + number),
     };
@@ -146,29 +146,6 @@ fn start_line<L: DevLog>(settings: &Settings, dev: &Dev<L>) -> String {
     };
     let urls = dev.urls().join(" and ");
     format!("dualtrack {} on {urls}, {kept}, {} partitions\n", env!("CARGO_PKG_VERSION"), settings.dev.partitions)
-}
-
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn listen() -> Result<Self, DevError> {
-        let listen = |kind| signal(kind).map_err(|why| DevError::Threads(why.to_string()));
-        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
-    }
-
-    /// The number of the next one.
-    fn next(&mut self) -> impl Future<Output = i32> {
-        let Self { terminate, interrupt } = self;
-        async move {
-            match select(Box::pin(terminate.recv()), Box::pin(interrupt.recv())).await {
-                Either::Left(_) => SignalKind::terminate().as_raw_value(),
-                Either::Right(_) => SignalKind::interrupt().as_raw_value(),
-            }
-        }
-    }
 }
 
 // A reader that went away is no reason to stop serving.

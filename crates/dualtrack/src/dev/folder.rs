@@ -8,12 +8,12 @@
 //! With `archive.enabled=false` it is a private temporary folder, nothing is synced, and it goes away
 //! with the process; a process that is killed leaves it behind for the system's cleaner.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use event_log::{EmbeddedConfig as LogConfig, EmbeddedLog};
-use rustix::fs::{FlockOperation, flock};
+use held_directory::{Held, HoldError};
 use service_kit::{Clock as _, SystemClock};
 use snapshot_store::{EmbeddedConfig as StoreConfig, EmbeddedStore};
 use tempfile::TempDir;
@@ -24,18 +24,8 @@ use super::{DevError, Settings};
 pub(super) struct Folder {
     path: PathBuf,
     // Unlocked before a temporary folder is removed: fields are dropped in their order.
-    _lock: Lock,
+    _lock: Held,
     temporary: Option<TempDir>,
-}
-
-struct Lock(File);
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // Closing alone isn't enough: a child that was just forked holds the descriptor until it
-        // executes its program, and would keep the folder locked that long.
-        let _ = flock(&self.0, FlockOperation::Unlock);
-    }
 }
 
 fn failed(what: &'static str, path: &Path, why: &io::Error) -> DevError {
@@ -47,14 +37,14 @@ impl Folder {
         if settings.archive.enabled {
             let path = settings.dev.data.clone();
             fs::create_dir_all(&path).map_err(|e| failed("cannot create the folder", &path, &e))?;
-            let lock = lock(&path)?;
+            let lock = hold(&path)?;
             return Ok(Self { path, _lock: lock, temporary: None });
         }
         let temporary = tempfile::Builder::new().prefix("dualtrack-volatile-").tempdir();
         let temporary =
             temporary.map_err(|e| failed("cannot create a temporary folder in", &std::env::temp_dir(), &e))?;
         let path = temporary.path().to_owned();
-        Ok(Self { _lock: lock(&path)?, path, temporary: Some(temporary) })
+        Ok(Self { _lock: hold(&path)?, path, temporary: Some(temporary) })
     }
 
     /// Where it is.
@@ -85,21 +75,9 @@ impl Folder {
     }
 }
 
-fn lock(dir: &Path) -> Result<Lock, DevError> {
-    let path = dir.join("lock");
-    let failed = |e: &io::Error| failed("cannot lock", &path, e);
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-    let mut file = file.map_err(|e| failed(&e))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            let mut pid = String::new();
-            let _ = file.read_to_string(&mut pid);
-            return Err(DevError::InUse { dir: dir.display().to_string(), pid: pid.trim().to_owned() });
-        }
-        Err(errno) => return Err(failed(&errno.into())),
-    }
-    let noted = file.set_len(0).and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()));
-    noted.map_err(|e| failed(&e))?;
-    Ok(Lock(file))
+fn hold(dir: &Path) -> Result<Held, DevError> {
+    Held::take(dir).map_err(|why| match why {
+        HoldError::InUse { dir, pid } => DevError::InUse { dir: dir.display().to_string(), pid },
+        HoldError::Io { path, source } => failed("cannot lock", &path, &source),
+    })
 }

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use clap::ValueEnum;
 use coordinator::owner::{LockUnavailablePolicy, OwnerConfig};
 use serde::{Deserialize, Serialize};
 use task_core::decide::RetryPolicy;
@@ -60,7 +61,7 @@ pub struct LogSettings {
 }
 
 /// `log.kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogKind {
     /// In the folder.

@@ -90,9 +90,3 @@ fn collect(folder: &Path, found: &mut BTreeSet<String>) {
         }
     }
 }
-
-/// Not a test: a worker process, when this binary was started as one.
-#[test]
-fn a_worker_process() {
-    kit::work_if_told();
-}

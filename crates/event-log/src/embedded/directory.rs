@@ -6,11 +6,11 @@
 //! segments/N.seg  entries of all partitions   segments/N.idx  derived index of a full segment
 //! ```
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use held_directory::{Held, HoldError, replace};
 use uuid::Uuid;
 
 use super::config::EmbeddedConfig;
@@ -33,20 +33,6 @@ pub(super) struct Directory {
     root: PathBuf,
 }
 
-/// The kernel's lock on a directory, held as long as this lives.
-#[derive(Debug)]
-pub(super) struct Lock {
-    file: File,
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // Closing alone isn't enough: a child that was just forked holds the descriptor until it
-        // executes its program, and would keep the directory locked that long.
-        let _ = flock(&self.file, FlockOperation::Unlock);
-    }
-}
-
 /// An I/O error as an error of the port: it may pass, nothing was given up.
 pub(super) fn io_error(what: &str, path: &Path, error: &io::Error) -> LogError {
     LogError::Unavailable(format!("{what} {}: {error}", path.display()))
@@ -54,10 +40,10 @@ pub(super) fn io_error(what: &str, path: &Path, error: &io::Error) -> LogError {
 
 impl Directory {
     /// Creates and locks the directory; reads or creates its metadata.
-    pub fn open(config: &EmbeddedConfig) -> Result<(Self, Lock, Meta), LogError> {
+    pub fn open(config: &EmbeddedConfig) -> Result<(Self, Held, Meta), LogError> {
         let segments = config.dir.join("segments");
         fs::create_dir_all(&segments).map_err(|e| io_error("cannot create", &segments, &e))?;
-        let lock = lock(&config.dir)?;
+        let lock = hold(&config.dir)?;
         let directory = Self { root: config.dir.clone() };
         let meta = match directory.load_meta()? {
             Some(meta) => meta,
@@ -142,41 +128,15 @@ impl Directory {
     /// Replaces the metadata file atomically and durably.
     pub fn save_meta(&self, meta: &Meta) -> Result<(), LogError> {
         let path = self.meta_path();
-        let write = || -> io::Result<()> {
-            let temporary = self.root.join("log.meta.new");
-            let mut file = File::create(&temporary)?;
-            file.write_all(print_meta(meta).as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&temporary, &path)?;
-            File::open(&self.root)?.sync_all()
-        };
-        write().map_err(|e| io_error("cannot write", &path, &e))
+        replace(&path, print_meta(meta).as_bytes()).map_err(|e| io_error("cannot write", &path, &e))
     }
 }
 
-fn lock(root: &Path) -> Result<Lock, LogError> {
-    let path = root.join("lock");
-    let failed = |e: &io::Error| io_error("cannot lock", &path, e);
-    let mut file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(|e| failed(&e))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            let mut holder = String::new();
-            let _ = file.read_to_string(&mut holder);
-            let text = format!(
-                "{} is in use by another process (pid {}): one process per directory",
-                root.display(),
-                holder.trim()
-            );
-            return Err(LogError::Refused(text));
-        }
-        Err(errno) => return Err(failed(&errno.into())),
-    }
-    // Information for the message above only; the lock is the kernel's.
-    let noted = file.set_len(0).and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()));
-    noted.map_err(|e| failed(&e))?;
-    Ok(Lock { file })
+fn hold(root: &Path) -> Result<Held, LogError> {
+    Held::take(root).map_err(|why| match why {
+        HoldError::InUse { .. } => LogError::Refused(why.to_string()),
+        HoldError::Io { .. } => LogError::Unavailable(why.to_string()),
+    })
 }
 
 #[expect(

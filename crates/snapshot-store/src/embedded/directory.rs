@@ -6,11 +6,11 @@
 //! tables/   the LSM tree's own files
 //! ```
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use held_directory::{Held, HoldError, replace};
 
 /// First line of the format file. The number rises when an older binary would misread the tables.
 const FORMAT: &str = "dualtrack-snapshot-store 1";
@@ -42,24 +42,10 @@ pub enum OpenError {
     Io(String),
 }
 
-/// The kernel's lock on a directory, held as long as this lives.
-#[derive(Debug)]
-pub(super) struct Lock {
-    file: File,
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // Closing alone isn't enough: a child that was just forked holds the descriptor until it
-        // executes its program, and would keep the directory locked that long.
-        let _ = flock(&self.file, FlockOperation::Unlock);
-    }
-}
-
 /// Creates and locks the directory and checks its format. Returns where the tables are.
-pub(super) fn open(dir: &Path) -> Result<(Lock, PathBuf), OpenError> {
+pub(super) fn open(dir: &Path) -> Result<(Held, PathBuf), OpenError> {
     fs::create_dir_all(dir).map_err(|e| failed("cannot create", dir, &e))?;
-    let lock = lock(dir)?;
+    let lock = hold(dir)?;
     let tables = dir.join("tables");
     check_format(dir, &tables)?;
     Ok((lock, tables))
@@ -69,23 +55,11 @@ fn failed(what: &str, path: &Path, error: &io::Error) -> OpenError {
     OpenError::Io(format!("{what} {}: {error}", path.display()))
 }
 
-fn lock(dir: &Path) -> Result<Lock, OpenError> {
-    let path = dir.join("lock");
-    let failed = |e: &io::Error| failed("cannot lock", &path, e);
-    let mut file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(|e| failed(&e))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            let mut pid = String::new();
-            let _ = file.read_to_string(&mut pid);
-            return Err(OpenError::InUse { dir: dir.display().to_string(), pid: pid.trim().to_owned() });
-        }
-        Err(errno) => return Err(failed(&errno.into())),
-    }
-    let noted = file.set_len(0).and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()));
-    noted.map_err(|e| failed(&e))?;
-    Ok(Lock { file })
+fn hold(dir: &Path) -> Result<Held, OpenError> {
+    Held::take(dir).map_err(|why| match why {
+        HoldError::InUse { dir, pid } => OpenError::InUse { dir: dir.display().to_string(), pid },
+        HoldError::Io { .. } => OpenError::Io(why.to_string()),
+    })
 }
 
 // The format file comes before the first table: tables without it are not ours.
@@ -100,17 +74,8 @@ fn check_format(dir: &Path, tables: &Path) -> Result<(), OpenError> {
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound && tables.exists() => Err(refused("")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            write_format(dir, &path).map_err(|e| failed("cannot write", &path, &e))
+            replace(&path, format!("{FORMAT}\n").as_bytes()).map_err(|e| failed("cannot write", &path, &e))
         }
         Err(error) => Err(failed("cannot read", &path, &error)),
     }
-}
-
-fn write_format(dir: &Path, path: &Path) -> io::Result<()> {
-    let beside = dir.join("format.new");
-    let mut file = File::create(&beside)?;
-    file.write_all(format!("{FORMAT}\n").as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&beside, path)?;
-    File::open(dir)?.sync_all()
 }

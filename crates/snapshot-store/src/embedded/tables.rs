@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, LsmError, OwnedWriteBatch};
+use held_directory::Held;
 
 use super::coding::{self, Stored};
-use super::directory::{self, Lock, OpenError};
+use super::directory::{self, OpenError};
 use crate::StoreError;
 
 /// Memory of a table that is written to, before it is flushed.
@@ -116,7 +117,7 @@ pub(super) struct Tables {
     keyspaces: Vec<Keyspace>,
     database: Database,
     dir: PathBuf,
-    _lock: Lock,
+    _lock: Held,
 }
 
 impl Tables {

@@ -11,7 +11,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::future::{BoxFuture, Either, FutureExt as _, select};
+use futures::future::{BoxFuture, FutureExt as _, select};
 use parking_lot::Mutex;
 use reqwest::Method;
 use rest_contract::{Answered, Code, Problem, ReportsResponse};
@@ -83,7 +83,7 @@ async fn gather_and_send<C: WorkerClock>(inner: Arc<Inner<C>>, is_first: bool) {
     } else {
         let moment = std::pin::pin!(inner.clock.sleep_until(inner.clock.now().boot_ms + GATHER_MS));
         let enough = std::pin::pin!(inner.enough.notified());
-        select(moment, enough).map(|either| matches!(either, Either::Left(_))).await;
+        select(moment, enough).await;
     }
     inner.state.lock().gathering = false;
     loop {

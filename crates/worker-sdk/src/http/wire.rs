@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use rest_contract::{
-    Answered, AssignmentBody, HeartbeatRequest, PayloadBody, PayloadName, PollRequest, ReportBodyJson, ReportItem,
-    StepInProgress, Verdict,
+    Answered, AssignmentBody, HeartbeatRequest, PayloadBody, PayloadName, PollRequest, ReportItem, StepInProgress,
+    Verdict,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use task_events::{ExecEpoch, RunNo, StepDone, TaskId, Text};
-use worker_protocol::{Assignment, Attempt, Heartbeat, HeartbeatAnswer, Poll, Report, ReportAnswer, ReportBody};
+use worker_protocol::{Assignment, Attempt, Heartbeat, HeartbeatAnswer, Poll, Report, ReportAnswer};
 
 use super::batches::Reply;
 use crate::{NoAnswer, PayloadKey};
@@ -76,45 +76,7 @@ pub(super) fn report(report: Report, attempt_token: Text) -> ReportItem {
         execution_id: attempt.execution_id,
         attempt_token,
         worker_id,
-        report: report_body(body),
-    }
-}
-
-fn report_body(body: ReportBody) -> ReportBodyJson {
-    let steps = |steps: Vec<StepDone>| steps.into_iter().map(Into::into).collect();
-    match body {
-        ReportBody::Starting { start_time, memory_usage_percent } => {
-            ReportBodyJson::Starting { start_time, memory_usage_percent }
-        }
-        ReportBody::Declined { draining } => ReportBodyJson::Declined { draining },
-        ReportBody::Step(done) => ReportBodyJson::Step { done: done.into() },
-        ReportBody::Success { result_data_hash, execution_time_ms, steps_done, memory_usage_percent } => {
-            ReportBodyJson::Success {
-                result_data_hash,
-                execution_time_ms,
-                steps_done: steps(steps_done),
-                memory_usage_percent,
-            }
-        }
-        ReportBody::Failure {
-            error_code,
-            error_message,
-            category,
-            failed_step,
-            is_idempotent,
-            execution_time_ms,
-            steps_done,
-            memory_usage_percent,
-        } => ReportBodyJson::Failure {
-            error_code,
-            error_message,
-            category,
-            failed_step,
-            is_idempotent,
-            execution_time_ms,
-            steps_done: steps(steps_done),
-            memory_usage_percent,
-        },
+        report: body.into(),
     }
 }
 
@@ -132,29 +94,13 @@ pub(super) fn payload_name(key: &PayloadKey) -> (PayloadName, Option<Text>) {
     }
 }
 
-pub(super) const fn item_text(name: &PayloadName) -> &'static str {
-    match name {
-        PayloadName::Parameters => "parameters",
-        PayloadName::Step => "step",
-        PayloadName::Result => "result",
-        PayloadName::ErrorText => "error_text",
-    }
-}
-
 pub(super) fn is_stored(reply: Reply) -> bool {
     matches!(reply, Reply::Stored(true))
 }
 
 pub(super) fn report_answer(reply: Reply) -> ReportAnswer {
     let Reply::Answered(Answered { answer, .. }) = reply else { return ReportAnswer::OutcomeUnknown };
-    match answer {
-        Verdict::Accepted => ReportAnswer::Accepted,
-        Verdict::Duplicate => ReportAnswer::Duplicate,
-        Verdict::Fenced => ReportAnswer::Fenced,
-        Verdict::TooEarly => ReportAnswer::TooEarly,
-        Verdict::OutcomeUnknown => ReportAnswer::OutcomeUnknown,
-        Verdict::Unavailable => ReportAnswer::Unavailable,
-    }
+    answer.into()
 }
 
 pub(super) fn heartbeat_answer(reply: Reply) -> HeartbeatAnswer {

@@ -6,29 +6,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
-use coordinator::{Desk, Shelf, TestClock, assignment, resumed, step_done};
+use coordinator::{Desk, Shelf, assignment, resumed, step_done};
 use task_events::{ErrorCategory, Incarnation, Sha256Hash, Text};
 use worker_protocol::{Assignment, HeartbeatAnswer, ReportAnswer, ReportBody};
 
 use super::*;
+use crate::testing::ManualClock;
 use crate::{Context, FileOutbox, HandlerError, PayloadKey};
 
 struct World {
     desk: Desk,
     shelf: Shelf,
-    clock: TestClock,
+    clock: ManualClock,
 }
 
 impl World {
     fn new() -> Self {
-        Self { desk: Desk::default(), shelf: Shelf::default(), clock: TestClock::default() }
+        Self { desk: Desk::default(), shelf: Shelf::default(), clock: ManualClock::default() }
     }
 
-    fn worker(&self, handlers: Handlers) -> Worker<Desk, TestClock> {
+    fn worker(&self, handlers: Handlers) -> Worker<Desk, ManualClock> {
         self.worker_with(handlers, (NoOutbox, Vec::new()))
     }
 
-    fn worker_with(&self, handlers: Handlers, outbox: (impl Outbox, Vec<OutboxEntry>)) -> Worker<Desk, TestClock> {
+    fn worker_with(&self, handlers: Handlers, outbox: (impl Outbox, Vec<OutboxEntry>)) -> Worker<Desk, ManualClock> {
         let config = Config::new("w1".into(), Incarnation(1), vec!["q".into()]);
         let (desk, shelf, clock) = (self.desk.clone(), self.shelf.clone(), self.clock.clone());
         Worker::with_outbox(desk, shelf, clock, config, handlers, outbox).unwrap()

@@ -48,10 +48,8 @@ impl Item {
         Self { sort: Sort::Payload, lane: Lane::Reports(task), json }
     }
 
-    pub(in crate::http) fn report(report: Report, token: Text) -> Self {
-        let id = report.attempt.execution_id;
-        let lane = Lane::Reports(id.parts().map_or(TaskId::ZERO, |(task, _)| task));
-        Self { sort: Sort::Report, lane, json: written(&wire::report(report, token)) }
+    pub(in crate::http) fn report(task: TaskId, report: Report, token: Text) -> Self {
+        Self { sort: Sort::Report, lane: Lane::Reports(task), json: written(&wire::report(report, token)) }
     }
 
     pub(in crate::http) fn heartbeat(beat: Heartbeat, token: Text) -> Self {

@@ -67,7 +67,9 @@ impl Queue {
 
     /// These lanes are no longer under way.
     pub(super) fn release(&mut self, lanes: &BTreeSet<Lane>) {
-        self.under_way.retain(|lane| !lanes.contains(lane));
+        lanes.iter().for_each(|lane| {
+            self.under_way.remove(lane);
+        });
     }
 }
 

@@ -14,8 +14,7 @@ use worker_protocol::{
     Assignment, Attempt, Heartbeat, HeartbeatAnswer, Poll, PollAnswer, Report, ReportAnswer, ReportBody,
 };
 
-use crate::machine::Now;
-use crate::{CoordinatorPort, NoAnswer, PayloadKey, PayloadPort, PayloadUnavailable, WorkerClock};
+use crate::{CoordinatorPort, NoAnswer, PayloadKey, PayloadPort, PayloadUnavailable};
 
 struct State {
     work: VecDeque<Assignment>,
@@ -159,39 +158,6 @@ impl PayloadPort for Shelf {
             stored => stored,
         };
         ready(Ok(content))
-    }
-}
-
-#[derive(Clone, Default)]
-pub(super) struct TestClock(Arc<Mutex<(u64, Vec<Waker>)>>);
-
-impl TestClock {
-    pub(super) fn advance(&self, ms: u64) {
-        let wakers = {
-            let mut state = self.0.lock();
-            state.0 += ms;
-            std::mem::take(&mut state.1)
-        };
-        wakers.into_iter().for_each(Waker::wake);
-    }
-}
-
-impl WorkerClock for TestClock {
-    fn now(&self) -> Now {
-        let boot_ms = self.0.lock().0;
-        Now { boot_ms, wall_ms: boot_ms as i64 }
-    }
-
-    fn sleep_until(&self, boot_ms: u64) -> impl Future<Output = ()> + Send + 'static {
-        let state = self.0.clone();
-        poll_fn(move |cx| {
-            let mut state = state.lock();
-            if state.0 >= boot_ms {
-                return Ready::Ready(());
-            }
-            state.1.push(cx.waker().clone());
-            Ready::Pending
-        })
     }
 }
 
