@@ -27,11 +27,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
-use futures::future::{Either, select};
+use dualtrack::signals::Signals;
 use indicatif::{ProgressBar, ProgressStyle};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Output;
+use crate::demo::process::until_stopped;
 use figure::{Figure, Group};
 
 /// Partitions of the log in every figure.
@@ -91,18 +91,10 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
         (Some(name), Some(url), Some(outbox), Some(samples)) => {
             runtime.block_on(worker::work(name, url, args.slots, outbox, samples))
         }
-        _ => runtime.block_on(until_stopped(take_all(args))),
-    }
-}
-
-// A run that is broken off is dropped, and so ends its processes and removes its folders.
-async fn until_stopped(taking: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    let mut term = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
-    let stop = select(Box::pin(term.recv()), Box::pin(interrupt.recv()));
-    match select(Box::pin(taking), stop).await {
-        Either::Left((outcome, _)) => outcome,
-        Either::Right(_) => bail!("broken off"),
+        _ => runtime.block_on(async {
+            let mut signals = Signals::listen().context("cannot listen for signals")?;
+            until_stopped(&mut signals, take_all(args)).await
+        }),
     }
 }
 

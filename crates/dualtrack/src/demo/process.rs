@@ -3,11 +3,13 @@
 
 use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, bail, ensure};
+use dualtrack::signals::Signals;
+use futures::future::{Either, select};
 use rest_client::Client;
 use rustix::process::{Pid, Signal, kill_process};
 use service_kit::{Clock as _, SystemClock};
@@ -19,7 +21,23 @@ const END_MS: u64 = 20_000;
 /// Pause between two looks, ms.
 const LOOK_MS: u64 = 20;
 
-/// A process that was started here. Dropping it kills it.
+/// Runs what starts processes until it ends or a signal comes: what is broken off is dropped, and so ends
+/// its processes.
+///
+/// # Errors
+/// Those of what runs; or it was broken off.
+pub async fn until_stopped<T>(
+    signals: &mut Signals,
+    what: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    match select(Box::pin(what), Box::pin(signals.received())).await {
+        Either::Left((outcome, _)) => outcome,
+        Either::Right(_) => bail!("broken off"),
+    }
+}
+
+/// A process that was started here, in a process group of its own: a terminal's Ctrl-C reaches only who
+/// started it, and ends it from there. Dropping it kills it.
 pub struct Process {
     name: String,
     child: Child,
@@ -30,7 +48,13 @@ impl Process {
     pub fn start(name: &str, arguments: &[&std::ffi::OsStr], says: (Stdio, Stdio)) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find this program")?;
         let (stdout, stderr) = says;
-        let child = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn();
+        let child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(stderr)
+            .process_group(0)
+            .spawn();
         Ok(Self { name: name.to_owned(), child: child.with_context(|| format!("cannot start {name}"))? })
     }
 

@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use anyhow::{Context as _, ensure};
+use dualtrack::signals::Signals;
 use indicatif::{ProgressBar, ProgressStyle};
 use rest_client::Client;
 use service_kit::{Clock as _, SystemClock};
@@ -16,7 +17,7 @@ use task_events::TaskId;
 use super::create::{create_all, still_open};
 use super::files::{Places, empty, list};
 use super::gate::held_by;
-use super::process::{Process, Server};
+use super::process::{Process, Server, until_stopped};
 use super::{DemoArgs, account, ledger, report, settings, worker};
 
 /// Pause between two looks, ms.
@@ -24,8 +25,15 @@ const LOOK_MS: u64 = 50;
 /// Longest time until enough handlers are held, or until some task is closed, ms.
 const PATIENCE_MS: u64 = 120_000;
 
-/// Runs the demo; an error if anything is missing or wrong.
+/// Runs the demo; an error if anything is missing or wrong, or a signal breaks it off.
 pub async fn supervise(args: &DemoArgs) -> anyhow::Result<()> {
+    let mut signals = Signals::listen().context("cannot listen for signals")?;
+    let (listen, tasks) = until_stopped(&mut signals, play(args)).await?;
+    if args.exit { Ok(()) } else { stay(&mut signals, &Places::below(&args.work), &listen, &tasks).await }
+}
+
+// Where the server was, and what became tasks.
+async fn play(args: &DemoArgs) -> anyhow::Result<(String, BTreeMap<TaskId, String>)> {
     let places = Places::below(&args.work);
     empty(&args.work)?;
     let mut inputs = list(&args.dir, &args.work)?;
@@ -71,7 +79,7 @@ pub async fn supervise(args: &DemoArgs) -> anyhow::Result<()> {
 
     let account = account::read(args, &places, &tasks).await?;
     report::report(args, &places, &inputs, &account).await?;
-    if args.exit { Ok(()) } else { stay(&places, &listen, &tasks).await }
+    Ok((listen, tasks))
 }
 
 fn start_worker(args: &DemoArgs, url: &str, name: &str, passing: Option<usize>) -> anyhow::Result<Process> {
@@ -154,7 +162,12 @@ async fn wait_for_all(
 }
 
 // The server stays up, so that people can look around.
-async fn stay(places: &Places, listen: &str, tasks: &BTreeMap<TaskId, String>) -> anyhow::Result<()> {
+async fn stay(
+    signals: &mut Signals,
+    places: &Places,
+    listen: &str,
+    tasks: &BTreeMap<TaskId, String>,
+) -> anyhow::Result<()> {
     let server = Server::start(&places.settings, listen).await?;
     let mut say = std::io::stdout();
     writeln!(say, "\nserver is up at {}; look around, end with Ctrl-C:", server.url)?;
@@ -163,6 +176,6 @@ async fn stay(places: &Places, listen: &str, tasks: &BTreeMap<TaskId, String>) -
             writeln!(say, "  dualtrack task {what} {task} --url {}", server.url)?;
         }
     }
-    tokio::signal::ctrl_c().await.context("cannot listen for Ctrl-C")?;
+    signals.received().await;
     server.stop().await
 }
