@@ -68,6 +68,7 @@ pub use shell::{Exit, HAND_OVER, Ports, Setup, run_partition};
 pub use starting::Start;
 pub use why::{AttemptFacts, Blocked, WaitFacts, WhyFacts};
 
+use appending::Outgoing;
 use asking::Call;
 use awaiting::Awaits;
 use clock::BrokerClock;
@@ -189,6 +190,7 @@ pub struct Owner {
 
     // own records and port calls
     flight: Flight,
+    outgoing: Outgoing,
     calls: Map<Ticket, Call>,
     reads: Map<TaskId, closed_tasks::Reads>,
     next_ticket: u64,
@@ -245,11 +247,25 @@ pub struct Owner {
 impl Owner {
     /// Takes an input and returns what is to be done.
     pub fn handle(&mut self, now: Now, input: Input) -> Vec<Effect> {
+        self.handle_all(now, [input])
+    }
+
+    /// Takes all that has come, in its order, and returns what is to be done. What it brings about
+    /// is appended, stored and handed out together: under load a turn costs one append, not one each.
+    pub fn handle_all(&mut self, now: Now, inputs: impl IntoIterator<Item = Input>) -> Vec<Effect> {
         self.clock.check(now);
         self.acting.advance(now.boot_ms);
         self.judged.advance(now.boot_ms);
         self.deadlines.advance(now.boot_ms);
         self.awaits.advance(now.boot_ms);
+        inputs.into_iter().for_each(|input| self.take_in(now, input));
+        self.pump(now);
+        self.send_out(now);
+        self.store_payloads();
+        std::mem::take(&mut self.out)
+    }
+
+    fn take_in(&mut self, now: Now, input: Input) {
         match input {
             Input::Checkpoints(names) => self.published(now, names),
             Input::Records(records) => records.iter().for_each(|raw| self.read_back(now, raw)),
@@ -259,14 +275,12 @@ impl Owner {
             Input::RowsWritten(ticket, answer) => self.rows_written(now, ticket, answer),
             Input::RowRead(ticket, answer) => self.row_read(now, ticket, answer),
             Input::KeyRead(ticket, answer) => self.key_read(now, ticket, answer),
-            Input::PayloadStored(ticket, answer) => self.payload_stored(now, ticket, answer),
+            Input::PayloadsStored(ticket, answer) => self.payloads_stored(now, ticket, answer),
             Input::Command(token, command) => self.command(now, token, command),
             Input::Forget(token) => self.forget(token),
             Input::Tick => {}
             Input::Drain(within) => self.drain(now, within),
         }
-        self.pump(now);
-        std::mem::take(&mut self.out)
     }
 
     /// When [`Owner::handle`] wants an [`Input::Tick`] at the latest, boot ms; always ahead.

@@ -11,6 +11,10 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use dualtrack::dev;
 use tracing_subscriber::EnvFilter;
 
+/// The system's allocator took a fifth of the server's CPU time (docs/benchmarks.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Event-sourced, resumable, auditable task execution.
 #[derive(Parser)]
 #[command(version, about)]

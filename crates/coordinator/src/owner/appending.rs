@@ -13,6 +13,13 @@ use super::{Alarm, Effect, Now, Owner, Phase, Ticket, Why};
 /// Pause after the log took nothing, ms: whatever is due is still due then.
 const PAUSE_MS: u64 = 100;
 
+/// What this turn appends.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    ticket: Option<Ticket>,
+    records: Vec<OutRecord>,
+}
+
 impl Owner {
     /// How many more records may be in flight.
     pub(super) fn room(&self) -> usize {
@@ -24,17 +31,24 @@ impl Owner {
         matches!(self.phase, Phase::Owning) && now.boot_ms >= self.log_pause_until_ms
     }
 
-    /// Appends batches; each record gets the next owner_seq of the epoch.
+    /// Appends batches; each record gets the next owner_seq of the epoch. They leave together with
+    /// whatever else is appended in this turn.
     pub(super) fn append(&mut self, now: Now, batches: Vec<Batch>) {
         if batches.is_empty() || self.phase != Phase::Owning {
             return;
         }
-        let ticket = self.ticket(Call::Append);
-        let mut records = Vec::new();
+        let ticket = self.outgoing.ticket.unwrap_or_else(|| self.ticket(Call::Append));
+        self.outgoing.ticket = Some(ticket);
         for batch in batches {
-            self.append_batch(now, ticket, batch, &mut records);
+            self.append_batch(now, ticket, batch);
         }
-        if records.is_empty() {
+    }
+
+    /// Sends what this turn appended: one batch, one write, one sync, whatever brought it about.
+    pub(super) fn send_out(&mut self, now: Now) {
+        let Outgoing { ticket: Some(ticket), records } = std::mem::take(&mut self.outgoing) else { return };
+        // Of a turn that lost the partition or claims it anew: never sent, so it cannot count.
+        if records.is_empty() || self.phase != Phase::Owning {
             self.calls.remove(&ticket);
             return;
         }
@@ -45,7 +59,7 @@ impl Owner {
         self.out.push(Effect::Append(ticket, records));
     }
 
-    fn append_batch(&mut self, now: Now, ticket: Ticket, batch: Batch, records: &mut Vec<OutRecord>) {
+    fn append_batch(&mut self, now: Now, ticket: Ticket, batch: Batch) {
         let epoch = self.epoch;
         let last = batch.drafts.len().saturating_sub(1);
         let mut own = Vec::with_capacity(batch.drafts.len());
@@ -71,7 +85,7 @@ impl Owner {
             let event_id = encoded.event_id;
             let record = InFlight { event_id, ticket, task, origin, appended_ms: now.boot_ms, closes, rejected: None };
             self.flight.insert((epoch, seq), record);
-            records.push(OutRecord { key: encoded.key, headers: encoded.headers, value: encoded.value });
+            self.outgoing.records.push(OutRecord { key: encoded.key, headers: encoded.headers, value: encoded.value });
         }
     }
 

@@ -73,7 +73,10 @@ impl Owner {
         let mut since = now.boot_ms;
         if waits {
             since = since.max(self.due_at(now, id, row));
-            if !core.cancel_requested {
+            if since <= now.boot_ms {
+                // Not by the wheel, whose slots are longer than an append takes.
+                self.offer(now, id);
+            } else if !core.cancel_requested {
                 self.acting.arm((id, Timer::Due), since);
             }
         }

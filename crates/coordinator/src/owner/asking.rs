@@ -25,8 +25,8 @@ pub(super) enum Call {
     Row(Job, u64),
     /// A key's row, for a create.
     Key(Job),
-    /// A payload, for the create of this id.
-    Payload(TaskId),
+    /// Payloads, for the creates of these ids.
+    Payloads(Vec<TaskId>),
 }
 
 impl Owner {

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
 use snapshot_store::{KeyRow, PayloadItem, StoreError};
 use task_core::decide;
 use task_events::TaskId;
@@ -22,6 +23,8 @@ const KEY_WINDOW_MS: i64 = 24 * 60 * 60 * 1000;
 pub(super) struct Creates {
     queue: VecDeque<Minted>,
     last: Option<TaskId>,
+    /// Of creates minted in this turn.
+    payloads: Vec<(TaskId, PayloadItem, Bytes)>,
 }
 
 #[derive(Debug)]
@@ -40,6 +43,12 @@ impl Creates {
     /// Forgets what is under way; not the last id, which a client may have been told.
     pub(super) fn clear(&mut self) {
         self.queue.clear();
+        self.payloads.clear();
+    }
+
+    // Ids rise along the queue.
+    fn at(&self, id: TaskId) -> Option<usize> {
+        self.queue.binary_search_by_key(&id, |minted| minted.id).ok()
     }
 }
 
@@ -151,9 +160,15 @@ impl Owner {
         *self.creating.entry(create.task.created.creator.clone()).or_default() += 1;
         let payload = create.payload.clone();
         self.creates.queue.push_back(Minted { job, id, ready: payload.is_none() });
-        if let Some(bytes) = payload {
-            let ticket = self.ticket(Call::Payload(id));
-            self.out.push(Effect::StorePayload(ticket, id, PayloadItem::Parameters, bytes));
+        self.creates.payloads.extend(payload.map(|bytes| (id, PayloadItem::Parameters, bytes)));
+    }
+
+    /// Stores the payloads of what was minted in this turn with one write.
+    pub(super) fn store_payloads(&mut self) {
+        let items = std::mem::take(&mut self.creates.payloads);
+        if !items.is_empty() {
+            let ticket = self.ticket(Call::Payloads(items.iter().map(|(id, ..)| *id).collect()));
+            self.out.push(Effect::StorePayloads(ticket, items));
         }
     }
 
@@ -175,16 +190,20 @@ impl Owner {
         }
     }
 
-    /// A payload was stored, or not.
-    pub(super) fn payload_stored(&mut self, now: Now, ticket: Ticket, answer: Result<(), StoreError>) {
-        let Some(Call::Payload(id)) = self.calls.remove(&ticket) else { return };
-        let Some(at) = self.creates.queue.iter().position(|m| m.id == id) else { return };
-        if answer.is_ok() {
-            self.creates.queue[at].ready = true;
-        } else if let Some(minted) = self.creates.queue.remove(at) {
+    /// Payloads were stored, or not: after an error any of them may be missing.
+    pub(super) fn payloads_stored(&mut self, now: Now, ticket: Ticket, answer: Result<(), StoreError>) {
+        let Some(Call::Payloads(ids)) = self.calls.remove(&ticket) else { return };
+        if answer.is_err() {
             self.alarm(Alarm::StoreUnavailable);
-            self.uncount(&minted.job);
-            self.refuse(now, &minted.job, Answer::Unavailable(Why::StoreUnavailable));
+        }
+        for id in ids {
+            let Some(at) = self.creates.at(id) else { continue };
+            if answer.is_ok() {
+                self.creates.queue[at].ready = true;
+            } else if let Some(minted) = self.creates.queue.remove(at) {
+                self.uncount(&minted.job);
+                self.refuse(now, &minted.job, Answer::Unavailable(Why::StoreUnavailable));
+            }
         }
     }
 

@@ -88,7 +88,8 @@ impl Owner {
         }
     }
 
-    fn offer(&mut self, now: Now, id: TaskId) {
+    /// A waiting task may be handed out from now on.
+    pub(super) fn offer(&mut self, now: Now, id: TaskId) {
         let Some(slot) = self.fold.tasks.get(id) else { return };
         let waits = matches!(slot.core.state, TaskState::Created | TaskState::Retrying) && !slot.core.cancel_requested;
         if let (true, Some(row)) = (waits, slot.row.as_deref()) {

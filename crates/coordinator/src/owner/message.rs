@@ -323,8 +323,8 @@ pub enum Input {
     RowRead(Ticket, Result<Option<SnapshotRow>, StoreError>),
     /// A key row was read.
     KeyRead(Ticket, Result<Option<KeyRow>, StoreError>),
-    /// A payload was stored.
-    PayloadStored(Ticket, Result<(), StoreError>),
+    /// Payloads were stored.
+    PayloadsStored(Ticket, Result<(), StoreError>),
     /// What checkpoints of the partition are published.
     Checkpoints(Vec<CheckpointName>),
     /// A request.
@@ -356,8 +356,8 @@ pub enum Effect {
     ReadRow(Ticket, TaskId),
     /// Read a key row.
     ReadKey(Ticket, Sha256Hash),
-    /// Store a payload.
-    StorePayload(Ticket, TaskId, PayloadItem, Bytes),
+    /// Store payloads.
+    StorePayloads(Ticket, Vec<(TaskId, PayloadItem, Bytes)>),
     /// Remember that all rows owed below the offset are acknowledged.
     PutAcked(Offset),
     /// Write and publish a checkpoint; nothing waits.

@@ -22,7 +22,7 @@ use task_events::PartitionId;
 use super::freeze::Freeze;
 use super::inbox::Inbox;
 use super::loading::load_start;
-use super::waiting::{Event, next_event, read, reopen, until_lost};
+use super::waiting::{Event, Reading, next_events, read, reopen, until_lost};
 use super::{Answer, Checkpoint, Effect, Identity, Input, Now, Owner, OwnerConfig, OwnerRules, Stop, Token};
 
 /// The ports of an owner.
@@ -149,33 +149,35 @@ where
                 sleep = self.ports.clock.sleep_until(wake).boxed();
             }
             turn = turn.wrapping_add(1);
-            let event = next_event((&mut inbox, turn), &mut self.calls, &mut reading, &mut sleep).await;
-            if let Event::Ask(..) = &event {
+            let events = next_events((&mut inbox, turn), &mut self.calls, &mut reading, &mut sleep).await;
+            if events.iter().any(|event| matches!(event, Event::Ask(..))) {
                 self.freeze.asked();
             }
             // A thread that was stopped inside the wait must not act on what it held before.
             self.freeze.hold_here();
-            let effects = match event {
-                Event::Lost => return Exit::Lost,
-                Event::Unreadable(why) => return Exit::Unreadable(why),
-                Event::Nothing => continue,
-                Event::Input(input) => self.owner.handle(self.now(), input),
-                Event::Ask(token, command, reply) => {
-                    self.replies.insert(token, reply);
-                    self.owner.handle(self.now(), Input::Command(token, *command))
+            let mut inputs = Vec::with_capacity(events.len());
+            for event in events {
+                match event {
+                    Event::Lost => return Exit::Lost,
+                    Event::Unreadable(why) => return Exit::Unreadable(why),
+                    Event::Nothing => {}
+                    Event::Input(input) => inputs.push(input),
+                    Event::Ask(token, command, reply) => {
+                        self.replies.insert(token, reply);
+                        inputs.push(Input::Command(token, *command));
+                    }
+                    Event::Tail(tail, Ok(records)) => {
+                        reading = read(tail);
+                        inputs.push(Input::Records(records));
+                    }
+                    Event::Tail(_, Err(LogError::Unavailable(_))) => reading = self.reopen(),
+                    Event::Tail(_, Err(why)) => return Exit::Unreadable(why.to_string()),
                 }
-                Event::Tail(tail, Ok(records)) => {
-                    reading = read(tail);
-                    self.owner.handle(self.now(), Input::Records(records))
-                }
-                Event::Tail(_, Err(LogError::Unavailable(_))) => {
-                    let from = self.owner.fold().next_offset;
-                    let (log, clock) = (self.ports.log.clone(), self.ports.clock.clone());
-                    reading = reopen(log, clock, self.partition, from);
-                    continue;
-                }
-                Event::Tail(_, Err(why)) => return Exit::Unreadable(why.to_string()),
-            };
+            }
+            if inputs.is_empty() {
+                continue;
+            }
+            let effects = self.owner.handle_all(self.now(), inputs);
             self.freeze.show(self.owner.fold());
             if let Some(exit) = self.carry_out(effects) {
                 if exit == Exit::Drained {
@@ -184,6 +186,12 @@ where
                 return exit;
             }
         }
+    }
+
+    // Nothing of this turn advances the fold behind the record that could not be read.
+    fn reopen(&self) -> Reading<L::Tail> {
+        let (log, clock) = (self.ports.log.clone(), self.ports.clock.clone());
+        reopen(log, clock, self.partition, self.owner.fold().next_offset)
     }
 
     // What a clean hand-over leaves, its checkpoint above all, is written by calls under way.
@@ -261,9 +269,9 @@ where
                     let read = self.ports.store.key(key);
                     self.call(read.map(move |answer| Some(Input::KeyRead(ticket, answer))));
                 }
-                Effect::StorePayload(ticket, task, item, bytes) => {
-                    let put = self.ports.store.put_payload(task, item, bytes);
-                    self.call(put.map(move |answer| Some(Input::PayloadStored(ticket, answer))));
+                Effect::StorePayloads(ticket, items) => {
+                    let put = self.ports.store.put_payloads(items);
+                    self.call(put.map(move |answer| Some(Input::PayloadsStored(ticket, answer))));
                 }
                 Effect::PutAcked(offset) => {
                     let put = self.ports.store.put_acked(self.partition, offset);

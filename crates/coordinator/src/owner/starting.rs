@@ -6,6 +6,7 @@ use task_core::timers::TimerWheel;
 use task_core::{HashRing, PartitionState};
 use task_events::{Encoder, Offset, OwnerSeq, PartitionEpoch};
 
+use super::appending::Outgoing;
 use super::awaiting::Awaits;
 use super::clock::BrokerClock;
 use super::creating::Creates;
@@ -60,6 +61,7 @@ impl Owner {
             owner_heard_ms: 0,
             silence_told: false,
             flight: Flight::default(),
+            outgoing: Outgoing::default(),
             calls: Map::default(),
             reads: Map::default(),
             next_ticket: 0,

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, select, select_all};
+use futures::future::{BoxFuture, join_all, select, select_all};
 use service_kit::{Clock, within};
-use task_events::{ExecutionId, Text};
+use task_events::{ExecutionId, PartitionId, Text};
 use worker_protocol::{Assignment, Poll, PollAnswer};
 
 use super::{Peers, Surface};
@@ -87,19 +87,34 @@ impl<C: Clock, P: Peers> Surface<C, P> {
         }
     }
 
+    // All at once, each with a part of the slots: asked one after the other, a worker would wait for
+    // as many appends as there are partitions.
     async fn offer_here(&self, poll: &Poll, found: &mut Gathered) -> Result<(), Superseded> {
-        let mut owners: Vec<_> = self.owners.read().values().filter(|h| h.minds_polls()).cloned().collect();
+        let Some(mut rest) = found.rest(poll) else { return Ok(()) };
+        let mut owners: Vec<_> = {
+            let owners = self.owners.read();
+            let minding = owners.iter().filter(|(_, handle)| handle.minds_polls());
+            minding.map(|(partition, handle)| (*partition, handle.clone(), handle.backlog())).collect()
+        };
         self.in_turn(&mut owners);
-        for owner in owners {
-            let Some(rest) = found.rest(poll) else { break };
-            let Answer::Poll(answer) = owner.ask(Command::Poll(rest)).await else { continue };
+        let mut held = by_partition(std::mem::take(&mut rest.held));
+        let backlogs: Vec<usize> = owners.iter().map(|(.., backlog)| *backlog).collect();
+        let asked =
+            owners.iter().zip(shares(rest.free_slots, &backlogs)).map(|((partition, handle, _), free_slots)| {
+                let held = held.remove(partition).unwrap_or_default();
+                handle.ask(Command::Poll(Poll { free_slots, held, ..rest.clone() }))
+            });
+        let answers = join_all(asked.collect::<Vec<_>>()).await;
+        let mut superseded = false;
+        for answer in answers {
+            let Answer::Poll(answer) = answer else { continue };
             match answer {
                 PollAnswer::Work { assignments, stop } => found.add(assignments, stop),
-                PollAnswer::Superseded => return Err(Superseded),
+                PollAnswer::Superseded => superseded = true,
                 PollAnswer::Unavailable => {}
             }
         }
-        Ok(())
+        if superseded { Err(Superseded) } else { Ok(()) }
     }
 
     async fn offer_elsewhere(&self, poll: &Poll, found: &mut Gathered) -> Result<(), Superseded> {
@@ -142,5 +157,48 @@ impl<C: Clock, P: Peers> Surface<C, P> {
         if let Some(by) = turn.checked_rem(of.len()) {
             of.rotate_left(by);
         }
+    }
+}
+
+// An owner hears of the attempts that are its own.
+fn by_partition(held: Vec<ExecutionId>) -> BTreeMap<PartitionId, Vec<ExecutionId>> {
+    let mut by_partition = BTreeMap::<_, Vec<_>>::new();
+    for execution in held {
+        if let Some((task, _)) = execution.parts() {
+            by_partition.entry(task.partition()).or_default().push(execution);
+        }
+    }
+    by_partition
+}
+
+// Slots by backlog, all of them as long as there is any; who has none is only told what is held.
+fn shares(slots: u32, backlogs: &[usize]) -> Vec<u32> {
+    let all: u64 = backlogs.iter().map(|backlog| *backlog as u64).sum();
+    let share = |backlog: &usize| u64::from(slots) * *backlog as u64 / all.max(1);
+    let mut shares: Vec<u64> = backlogs.iter().map(share).collect();
+    // What rounding left, to the first ones in turn.
+    let mut left = u64::from(slots).saturating_sub(shares.iter().sum());
+    for (share, _) in shares.iter_mut().zip(backlogs).filter(|(_, backlog)| **backlog > 0) {
+        let one = left.min(1);
+        *share += one;
+        left -= one;
+    }
+    shares.into_iter().map(|share| u32::try_from(share).unwrap_or(slots)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_shared_by_backlog_and_none_is_lost() {
+        assert!(shares(8, &[]).is_empty());
+        assert_eq!(shares(8, &[0, 0]), [0, 0]);
+        assert_eq!(shares(8, &[0, 3, 0]), [0, 8, 0]);
+        assert_eq!(shares(10, &[1, 1, 1]), [4, 3, 3]);
+        assert_eq!(shares(1, &[500, 500]), [1, 0]);
+        assert_eq!(shares(512, &[1_000_000, 1, 0]), [512, 0, 0]);
+        assert_eq!(shares(3, &[1, 1, 1, 1]), [1, 1, 1, 0]);
+        assert_eq!(shares(u32::MAX, &[usize::MAX >> 32]), [u32::MAX]);
     }
 }

@@ -45,7 +45,7 @@ pub fn those_that_joined_are_answered_whatever_becomes_of_the_first() {
     let tokens: Vec<_> = (0..2).map(|i| w.step(&format!("submit b{i} key=b payload={{}}")).unwrap()).collect();
     w.release_call(|c| matches!(c, Effect::ReadKey(..)));
     w.store_away = true;
-    w.release_call(|c| matches!(c, Effect::StorePayload(..)));
+    w.release_call(|c| matches!(c, Effect::StorePayloads(..)));
     (w.store_away, w.hold_store) = (false, false);
     w.settle();
     assert_eq!(heard(&w, &tokens), ["unavailable(StoreUnavailable)", "created b1"]);
@@ -143,12 +143,12 @@ pub fn payloads_are_stored_before_and_ids_leave_in_the_order_they_were_minted() 
         .collect();
     assert_eq!(w.history(), "");
     w.me().calls.rotate_left(2);
-    w.release_call(|c| matches!(c, Effect::StorePayload(..)));
+    w.release_call(|c| matches!(c, Effect::StorePayloads(..)));
     assert_eq!(w.history(), "", "the third one waits for the first");
-    w.release_call(|c| matches!(c, Effect::StorePayload(..)));
+    w.release_call(|c| matches!(c, Effect::StorePayloads(..)));
     assert_eq!(w.history(), "create t1 | create t2");
     w.store_away = true;
-    w.release_call(|c| matches!(c, Effect::StorePayload(..)));
+    w.release_call(|c| matches!(c, Effect::StorePayloads(..)));
     w.settle();
     assert_eq!(heard(&w, &tokens[..2]), ["created t1", "created t2"]);
     let rest = heard(&w, &tokens[2..]);

@@ -47,7 +47,7 @@ impl World {
             | Effect::WriteRows(..)
             | Effect::ReadRow(..)
             | Effect::ReadKey(..)
-            | Effect::StorePayload(..)) => member.calls.push_back(effect),
+            | Effect::StorePayloads(..)) => member.calls.push_back(effect),
         }
     }
 
@@ -105,11 +105,11 @@ impl World {
                 let row = store.key(key).now_or_never().expect("ready").expect("never away");
                 Input::KeyRead(ticket, if away { Err(gone()) } else { Ok(row) })
             }
-            Effect::StorePayload(ticket, id, item, bytes) => {
+            Effect::StorePayloads(ticket, items) => {
                 if !away {
-                    store.put_payload(id, item, bytes).now_or_never().expect("ready").expect("never away");
+                    store.put_payloads(items).now_or_never().expect("ready").expect("never away");
                 }
-                Input::PayloadStored(ticket, if away { Err(gone()) } else { Ok(()) })
+                Input::PayloadsStored(ticket, if away { Err(gone()) } else { Ok(()) })
             }
             other @ (Effect::Append(..)
             | Effect::RenewLocks(_)
