@@ -36,7 +36,7 @@ pub struct Health {
     pub body: Value,
 }
 
-type Answer<T> = Result<T, ClientError>;
+pub(crate) type Answer<T> = Result<T, ClientError>;
 
 impl Client {
     /// A client of the server at `url` (`http://HOST:PORT`, or `HOST:PORT`). Nothing is sent yet.
@@ -138,12 +138,16 @@ impl Client {
         self.call(Call::get(TASK, &[&task.to_string(), what]), &[200]).await
     }
 
-    async fn call<T: DeserializeOwned>(&self, call: Call, good: &[u16]) -> Answer<T> {
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
+    pub(crate) async fn call<T: DeserializeOwned>(&self, call: Call, good: &[u16]) -> Answer<T> {
         let reply = self.transport.send(call).await?;
         self.transport.read(&reply, good)
     }
 
-    async fn post<T: DeserializeOwned>(
+    pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: &'static str,
         parts: &[&str],

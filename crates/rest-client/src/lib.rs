@@ -6,7 +6,10 @@
 
 mod client;
 mod error;
+mod lists;
+mod operate;
 mod persistence;
+mod stream;
 mod transport;
 
 pub use client::{Client, Health};

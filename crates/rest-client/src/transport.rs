@@ -77,6 +77,12 @@ pub(crate) struct Reply {
     reads: bool,
 }
 
+/// An answer whose body is still to come.
+pub(crate) struct Opened {
+    pub what: String,
+    pub response: reqwest::Response,
+}
+
 impl Transport {
     pub fn new(url: &str, timeouts: Timeouts) -> Result<Self, ClientError> {
         let unusable = |why: String| ClientError::Unsendable { what: "the URL", value: url.to_owned(), why };
@@ -88,16 +94,7 @@ impl Transport {
         if base.host_str().is_none_or(str::is_empty) {
             return Err(unusable("it names no host".to_owned()));
         }
-        // What the environment says of proxies is for the open internet, not for this server; and a
-        // redirect would send a create to somebody else.
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(timeouts.connect)
-            .tcp_nodelay(true)
-            .pool_idle_timeout(IDLE)
-            .build()
-            .map_err(|e| unusable(chain(&e)))?;
+        let http = connections(timeouts).build().map_err(|e| unusable(chain(&e)))?;
         let shown = base.as_str().trim_end_matches('/').to_owned();
         Ok(Self { http, base, shown, timeouts })
     }
@@ -111,7 +108,8 @@ impl Transport {
         let reads = call.reads();
         let parts = call.parts.iter().fold(String::new(), |all, part| all + "/" + part);
         let what = format!("{} {}{parts}", call.method, call.path);
-        let request = self.request(call);
+        let wait = self.timeouts.connect + self.timeouts.answer + call.wait;
+        let request = self.request(&self.http, call).timeout(wait);
         let broken = |why: reqwest::Error| self.broken(&what, reads, &why);
         let response = request.send().await.map_err(broken)?;
         let status = response.status().as_u16();
@@ -119,7 +117,26 @@ impl Transport {
         Ok(Reply { what, status, body, reads })
     }
 
-    fn request(&self, call: Call) -> RequestBuilder {
+    /// Makes a call that reads and whose answer has no end, but is never silent for so long. A status
+    /// that is no success is the problem it says.
+    pub async fn open(&self, call: Call, silence: Duration) -> Result<Opened, ClientError> {
+        let what = format!("{} {}", call.method, call.path);
+        let broken = |why: reqwest::Error| self.broken(&what, true, &why);
+        // Of its own: how long a read may take is a matter of the connections, not of a call.
+        let http = connections(self.timeouts).read_timeout(silence).build().map_err(broken)?;
+        let response = self.request(&http, call).send().await.map_err(broken)?;
+        if response.status().is_success() {
+            return Ok(Opened { what, response });
+        }
+        let status = response.status().as_u16();
+        let body = response.bytes().await.map_err(broken)?;
+        match self.read::<serde_json::Value>(&Reply { what: what.clone(), status, body, reads: true }, &[]) {
+            Err(why) => Err(why),
+            Ok(_) => Err(ClientError::unreadable(&self.shown, &what, status, "no success".to_owned(), &[], true)),
+        }
+    }
+
+    fn request(&self, http: &reqwest::Client, call: Call) -> RequestBuilder {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(call.path.split('/').skip(1)).extend(&call.parts);
@@ -127,11 +144,11 @@ impl Transport {
         if !call.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&call.query);
         }
-        let mut request = self.http.request(call.method, url).headers(call.headers);
+        let mut request = http.request(call.method, url).headers(call.headers);
         if let Some(body) = call.body {
             request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json")).body(body);
         }
-        request.timeout(self.timeouts.connect + self.timeouts.answer + call.wait)
+        request
     }
 
     fn broken(&self, what: &str, reads: bool, why: &reqwest::Error) -> ClientError {
@@ -156,6 +173,17 @@ impl Transport {
             Err(why) => Err(unreadable(why.to_string())),
         }
     }
+}
+
+// What the environment says of proxies is for the open internet, not for this server; and a redirect
+// would send a create to somebody else.
+fn connections(timeouts: Timeouts) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(timeouts.connect)
+        .tcp_nodelay(true)
+        .pool_idle_timeout(IDLE)
 }
 
 // reqwest's own text says only that something failed; the innermost cause says what.

@@ -6,9 +6,12 @@ use std::net::TcpListener;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rest_client::contract::{CancelRequest, Code, CreateRequest, Retry};
+use futures::StreamExt as _;
+use rest_client::contract::{
+    CancelRequest, Code, CreateRequest, ListOrder, Retry, StreamFrom, StreamMessage, StreamQuery, TasksQuery,
+};
 use rest_client::{Client, ClientError, Timeouts};
-use task_events::TaskId;
+use task_events::{TaskId, TaskState};
 
 const CREATED: &str = r#"{"task_id":"4194304","create_timestamp":7,"duplicate":false,"more":"from a newer server"}"#;
 
@@ -175,4 +178,53 @@ async fn what_http_cannot_carry_is_refused_before_anything_is_sent() {
         let error = client.create(&request(), Some(key)).await.expect_err("no header value");
         assert!(matches!(error, ClientError::Unsendable { .. }), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_page_is_asked_for_with_every_filter() {
+    let page = r#"{"tasks":[{"task_id":"4194304","status":"LOST","run_no":1,"task_type":"t","queue":"q","creator":"c",
+        "created_at":5}],"next_cursor":"abc","looked_at":9,"looked_to":7,"unanswered":[3]}"#;
+    let (url, seen) = server(vec![Some((207, page.to_owned()))]);
+    let query = TasksQuery {
+        states: vec![TaskState::Failed, TaskState::Lost],
+        queue: Some("q".into()),
+        labels: [("team".into(), "a=b&c".into()), ("x".into(), "".into())].into_iter().collect(),
+        from: Some(5),
+        order: ListOrder::Oldest,
+        limit: Some(7),
+        cursor: Some("a-b".into()),
+        ..TasksQuery::default()
+    };
+    let page = Client::new(&url).expect("a client").tasks(&query).await.expect("a page");
+    assert_eq!((page.tasks[0].task_id, page.page.next_cursor.as_deref()), (task(), Some("abc")));
+    assert_eq!((page.page.looked_at, page.page.looked_to, page.page.unanswered), (9, Some(7), vec![3]));
+    let line = seen.join().expect("a request").remove(0).lines().next().expect("a line").to_owned();
+    let sent = "GET /api/v1/tasks?state=FAILED%2CLOST&queue=q&from=5&label=team%3Da%3Db%26c&label=x%3D&order=oldest\
+                &limit=7&cursor=a-b HTTP/1.1";
+    assert_eq!(line, sent);
+}
+
+#[tokio::test]
+async fn a_stream_is_read_message_by_message_to_its_end() {
+    let record = r#"{"partition":1,"offset":4,"broker_time":7,"verdict":"accepted"}"#;
+    let end = serde_json::to_string(&rest_client::contract::Problem::new(Code::Draining, "ends")).expect("JSON");
+    let body = format!(
+        ": alive\n\nid: 1,5\nevent: record\ndata: {record}\n\nevent: newer\ndata: ?\n\n: alive\n\n\
+                        event: end\ndata: {end}\n\nevent: record\ndata: never read\n\n"
+    );
+    let (url, seen) =
+        server(vec![Some((200, body)), problem(Code::PositionGone), Some((200, "event: record\n\n".into()))]);
+    let client = Client::new(&url).expect("a client");
+    let query = StreamQuery { from: StreamFrom::Cursor("1,4".into()), ..StreamQuery::default() };
+    let messages: Vec<_> = client.events_stream(&query).await.expect("a stream").collect().await;
+    let [Ok(StreamMessage::Record { cursor, record }), Ok(StreamMessage::End(why))] = &messages[..] else {
+        panic!("{messages:?}")
+    };
+    assert_eq!((cursor.as_str(), record.offset, why.code), ("1,5", 4, Code::Draining));
+    let refused = client.events_stream(&query).await.err().expect("a problem");
+    assert_eq!(refused.problem().map(|problem| problem.code), Some(Code::PositionGone));
+    let broken: Vec<_> = client.events_stream(&query).await.expect("a stream").collect().await;
+    assert!(broken.iter().all(Result::is_err), "{broken:?}");
+    let asked = seen.join().expect("requests").remove(0);
+    assert!(asked.starts_with("GET /api/v1/events/stream?cursor=1%2C4 "), "{asked}");
 }

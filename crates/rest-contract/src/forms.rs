@@ -71,6 +71,25 @@ pub(crate) mod incarnation {
     }
 }
 
+/// The same where there may be none.
+pub(crate) mod incarnation_opt {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use task_events::Incarnation;
+
+    pub fn serialize<S: Serializer>(value: &Option<Incarnation>, s: S) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => s.collect_str(value),
+            None => s.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Incarnation>, D::Error> {
+        #[derive(Deserialize)]
+        struct Present(#[serde(with = "super::incarnation")] Incarnation);
+        Ok(Option::<Present>::deserialize(d)?.map(|present| present.0))
+    }
+}
+
 /// Hashes.
 pub(crate) mod hash {
     use std::borrow::Cow;

@@ -10,14 +10,20 @@
 mod conversions;
 mod forms;
 mod limits;
+mod lists;
+mod operate;
 mod problem;
 mod report;
+mod stream;
 mod upstream;
 mod worker;
 
 pub use forms::{BadHash, parse_hash};
 pub use limits::*;
+pub use lists::*;
+pub use operate::*;
 pub use problem::{Code, Problem, Retry};
 pub use report::*;
+pub use stream::*;
 pub use upstream::*;
 pub use worker::*;

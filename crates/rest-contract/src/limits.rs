@@ -35,3 +35,7 @@ pub const DEFAULT_PRIORITY: u8 = 4;
 pub const DEFAULT_START_TO_CLOSE_MS: u64 = 60 * 60 * 1000;
 /// Retries of a task that names none.
 pub const DEFAULT_MAX_RETRIES: u32 = 3;
+/// Most tasks on a page of a list.
+pub const MAX_PAGE: u32 = 1_000;
+/// Tasks on a page that names no limit.
+pub const DEFAULT_PAGE: u32 = 50;

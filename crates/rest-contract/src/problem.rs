@@ -58,6 +58,8 @@ codes! {
     MalformedJson = "malformed_json", 400, Never, "the body is no JSON text";
     /// A parameter of the path or the query cannot be read.
     InvalidParameter = "invalid_parameter", 400, Never, "a parameter cannot be read";
+    /// A cursor that was edited, or that belongs to another list.
+    InvalidCursor = "invalid_cursor", 400, Never, "the cursor does not belong to this list";
     /// A key stands twice in one JSON object.
     DuplicateField = "duplicate_field", 422, Never, "a field is given twice";
     /// A field that this request does not have.
@@ -86,6 +88,12 @@ codes! {
     TaskUnknown = "task_unknown", 404, Never, "there is no such task";
     /// The task is older than its rows are kept.
     ReplayWindowOver = "replay_window_over", 410, Never, "the task is too old";
+    /// Nobody has heard of the worker.
+    WorkerUnknown = "worker_unknown", 404, Never, "there is no such worker";
+    /// The log no longer has, or does not have yet, what lies at this position.
+    PositionGone = "position_gone", 410, Never, "the log has nothing at this position";
+    /// A stream of events was ended because its reader did not keep up.
+    ReaderTooSlow = "reader_too_slow", 503, Later, "the stream's reader is too slow";
     /// The task has no result (yet).
     NoResult = "no_result", 404, Later, "the task has no result";
     /// What is stored is not what the log names.
