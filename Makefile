@@ -41,7 +41,7 @@ bench: setup ## figures over HTTP, each beside a baseline and its target; SECOND
 	set -o pipefail; cargo bench -q -p task-core --bench fold | tee .dev/bench-fold.txt
 	cargo bench -q -p task-core --bench timers
 	cargo bench -q -p event-log
-	cargo run --release -q -p dualtrack -- bench --seconds $(SECONDS_BENCH) --dir .dev --json .dev/bench.json --fold .dev/bench-fold.txt
+	cargo run --profile dist -q -p dualtrack -- bench --seconds $(SECONDS_BENCH) --dir .dev --json .dev/bench.json --fold .dev/bench-fold.txt
 
 lint: setup ## format, clippy, generated documents
 	cargo fmt --all --check

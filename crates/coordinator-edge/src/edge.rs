@@ -19,6 +19,9 @@ pub struct EdgeConfig {
     pub header_ms: u64,
     /// A request's body arrives within this.
     pub body_ms: u64,
+    /// A client that takes nothing of an answer for this long is cut off: what is sent must not wait
+    /// in memory for somebody who does not read.
+    pub write_ms: u64,
     /// Connections at a time; one more is told `overloaded` and closed.
     pub max_connections: usize,
     /// After a shutdown request connections are closed at the latest after this.
@@ -37,6 +40,7 @@ impl Default for EdgeConfig {
         Self {
             header_ms: 5_000,
             body_ms: 10_000,
+            write_ms: 10_000,
             max_connections: 10_000,
             drain_ms: 10_000,
             insecure: false,

@@ -22,6 +22,7 @@ use service_kit::{Clock, Shutdown};
 use snapshot_store::SnapshotStore;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::problems::{Failure, defect};
@@ -81,7 +82,9 @@ where
         opened.add(1);
         // An answer is one small write: waiting for more to send with it only costs time.
         let _ = stream.set_nodelay(true);
-        let connection = http.serve_connection(TokioIo::new(stream), service.clone());
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(Duration::from_millis(edge.config.write_ms)));
+        let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service.clone());
         // How a connection ended is its client's matter.
         connections.spawn(graceful.watch(connection).map(drop));
     }

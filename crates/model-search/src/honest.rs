@@ -200,7 +200,7 @@ fn drafts(lab: &Lab, fold: u32, cmd: Cmd) -> Vec<Draft> {
         }
         Cmd::Report { task, e, run, what } => decide::report(view, report_of(task, e, run, what)).unwrap_or_default(),
         Cmd::Cancel(_) => one(decide::cancel_request(view, Text::default(), Text::default())),
-        Cmd::Overdue(_) => decide::overdue(view, NOW_MS).into_iter().collect(),
+        Cmd::Overdue(_) => decide::overdue(view, NOW_MS, None).into_iter().collect(),
         Cmd::Verdict { annotated, .. } => verdict(view, annotated),
         Cmd::Plan(_) => one(decide::replay_plan(view, Witness::SnapshotAndLog)),
         Cmd::Claim(_) | Cmd::Renew | Cmd::Create { .. } | Cmd::Replay { .. } | Cmd::Review { .. } => Vec::new(),

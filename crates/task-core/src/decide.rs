@@ -28,7 +28,7 @@ pub use assign::{Assign, assign};
 pub use cancel::{cancel_request, cancelled};
 pub use create::{NewTask, create};
 pub use lost::{Lost, lost};
-pub use overdue::{OVERDUE_AFTER_MS, overdue};
+pub use overdue::{HeldBack, OVERDUE_AFTER_MS, overdue};
 pub use release::release;
 pub use replay::{Replay, replay};
 pub use replay_plan::replay_plan;
@@ -141,6 +141,14 @@ pub enum Refusal {
         named: RunNo,
         /// The task's.
         current: RunNo,
+    },
+    /// A create whose deadline has passed; told only after its idempotency key was looked up.
+    #[error("deadline {deadline} has passed, it is {now} (Unix ms)")]
+    DeadlinePassed {
+        /// Unix ms.
+        deadline: i64,
+        /// The owner's time, Unix ms.
+        now: i64,
     },
     /// The step to resume from is not on record.
     #[error("step to resume from is not among the completed or failed steps")]

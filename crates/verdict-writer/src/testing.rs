@@ -146,7 +146,7 @@ impl ScriptedOwner {
 
     /// An annotation on the current version.
     pub fn overdue(&mut self, task: TaskId) {
-        self.propose(task, |view| Ok(decide::overdue(view, NOW_MS).into_iter().collect()));
+        self.propose(task, |view| Ok(decide::overdue(view, NOW_MS, None).into_iter().collect()));
     }
 
     /// Appends a draft as the owner.

@@ -93,6 +93,9 @@ fn refused(refusal: Refusal) -> Problem {
             .value(named.0)
             .limit(current.0)
             .fact("run_no", current.0),
+        Refusal::DeadlinePassed { deadline, now } => {
+            Problem::new(Code::InvalidField, text).field("/deadline").value(deadline).limit(now)
+        }
         Refusal::UnknownStep => Problem::new(Code::UnknownStep, text).field("/from_step"),
     }
 }

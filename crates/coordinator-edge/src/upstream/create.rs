@@ -9,10 +9,11 @@ use event_log::EventLog;
 use rest_contract::{CreateRequest, Created, MAX_BODY_BYTES};
 use service_kit::Clock;
 use snapshot_store::SnapshotStore;
+use task_core::decide::Refusal;
 use task_events::Text;
 
 use super::parameters::{key_of, query, trace_of};
-use super::validate::{Around, validate};
+use super::validate::{Around, late, validate};
 use crate::problems::{Answered, Asked, Failure, bad_field, failure_of};
 use crate::{Edge, reply};
 
@@ -47,7 +48,11 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
             below,
         };
         let (create, placement) = validate(create, around)?;
-        Ok(self.surface.create(create, placement).await)
+        let answer = self.surface.create(create, placement).await;
+        if let Answer::Refused(Refusal::DeadlinePassed { deadline, now }) = answer {
+            return Err(late(&format!("{below}/deadline"), deadline, now).into());
+        }
+        Ok(answer)
     }
 
     fn mint_trace(&self) -> Text {

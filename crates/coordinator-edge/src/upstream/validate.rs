@@ -68,7 +68,7 @@ pub(super) fn validate(request: CreateRequest, around: Around<'_>) -> Result<(Cr
     };
     lasts(&field("timeouts/start_to_close_ms"), timeouts.start_to_close_ms)?;
     timeouts.schedule_to_start_ms.map_or(Ok(()), |ms| lasts(&field("timeouts/schedule_to_start_ms"), ms))?;
-    times(&field, request.not_before, request.deadline, around.now)?;
+    times(&field, request.not_before, request.deadline, around.now, around.key.is_some())?;
 
     let beside = request.same_partition_as.as_ref().map(|text| beside(&field, text, around.partitions)).transpose()?;
     let given = request.trace_id.as_ref().or(around.trace).cloned();
@@ -177,6 +177,7 @@ fn times(
     not_before: Option<i64>,
     deadline: Option<i64>,
     now: i64,
+    keyed: bool,
 ) -> Result<(), Problem> {
     let last = now.saturating_add_unsigned(MAX_LIFE_MS);
     if let Some(at) = not_before.filter(|at| *at < 0 || *at > last) {
@@ -184,14 +185,20 @@ fn times(
         return Err(bad_field(&field("not_before"), at, &must));
     }
     let Some(at) = deadline else { return Ok(()) };
-    if at <= now || at > last {
-        let must = format!("after now, {now}, and at most 30 days ahead, {last} (Unix ms)");
-        return Err(bad_field(&field("deadline"), at, &must));
+    // What a key was given for may exist since before the deadline: the owner looks it up first.
+    if at <= now && !keyed || at > last {
+        return Err(late(&field("deadline"), at, now));
     }
     match not_before.filter(|begin| *begin >= at) {
         Some(begin) => Err(bad_field(&field("deadline"), at, &format!("after not_before, {begin}"))),
         None => Ok(()),
     }
+}
+
+/// A deadline that is none.
+pub(super) fn late(field: &str, at: i64, now: i64) -> Problem {
+    let last = now.saturating_add_unsigned(MAX_LIFE_MS);
+    bad_field(field, at, &format!("after now, {now}, and at most 30 days ahead, {last} (Unix ms)"))
 }
 
 fn beside(field: &impl Fn(&str) -> String, text: &Text, partitions: u16) -> Result<TaskId, Problem> {

@@ -59,6 +59,27 @@ async fn two_hundred_that_dribble_keep_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_asks_and_does_not_read_is_cut_off() {
+    assert_eq!(EdgeConfig::default().write_ms, 10_000);
+    let world = World::new(2);
+    let one = world.start("a", EdgeConfig { write_ms: 500, ..EdgeConfig::default() });
+    until("it owns both", || one.surface.owned().len() == 2).await;
+    let task = one.task(json!({"task_type": "q", "payload": 1})).await;
+    let polled = one.poll("q").await;
+    one.finish(&polled.body["assignments"][0], &format!("\"{}\"", "x".repeat(250_000))).await;
+    // 100 MB of answers: more than the buffers of a connection hold.
+    let request = format!("GET /api/v1/task/{task}/result HTTP/1.1\r\nhost: x\r\n\r\n").repeat(400);
+    let mut stream = TcpStream::connect(one.address).await.expect("a connection");
+    stream.write_all(request.as_bytes()).await.expect("written");
+    until("it is cut off", || match stream.try_write(b" ") {
+        Ok(_) => false,
+        Err(why) => why.kind() != std::io::ErrorKind::WouldBlock,
+    })
+    .await;
+    assert_eq!(one.get(&format!("/api/v1/task/{task}")).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_connection_too_many_is_told_so() {
     let world = World::new(1);
     let one = world.start("a", EdgeConfig { max_connections: 2, ..EdgeConfig::default() });

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use snapshot_store::{KeyRow, PayloadItem, StoreError};
-use task_core::decide;
+use task_core::decide::{self, Refusal};
 use task_events::TaskId;
 
 use super::asking::Call;
@@ -119,9 +119,14 @@ impl Owner {
         }
     }
 
-    // Limits come after the key: what exists already is told whatever the load.
-    fn limit(&mut self, job: &Job) -> Option<Answer> {
+    // Limits come after the key: what exists already is told whatever the load and the time.
+    fn limit(&mut self, now: Now, job: &Job) -> Option<Answer> {
         let Command::Create(create) = &job.command else { return None };
+        // Without a key the edge has looked at it already.
+        let (deadline, now_ms) = (create.task.created.deadline, self.clock.broker_ms(now));
+        if let Some(deadline) = deadline.filter(|deadline| *deadline <= now_ms && create.key.is_some()) {
+            return Some(Answer::Refused(Refusal::DeadlinePassed { deadline, now: now_ms }));
+        }
         let creator = &create.task.created.creator;
         let open = [&self.creators, &self.creating].map(|of| of.get(creator).copied().unwrap_or(0));
         if open[0] + open[1] >= self.cfg.max_open_tasks {
@@ -142,7 +147,7 @@ impl Owner {
     }
 
     fn mint(&mut self, now: Now, job: Job) {
-        if let Some(answer) = self.limit(&job) {
+        if let Some(answer) = self.limit(now, &job) {
             return self.refuse(now, &job, answer);
         }
         let Command::Create(create) = &job.command else { return };

@@ -1,10 +1,10 @@
 //! Timers that are due. Leases and timeouts are judged only by an owner that is proven to be
 //! current; a hand-out needs no proof, since its act is an append (design.md §4.6).
 
-use task_core::decide::{self, Draft, Lost, View};
+use task_core::decide::{self, Draft, HeldBack, Lost, View};
 use task_core::timers::Timers as _;
 use task_core::{Pen, pending_work};
-use task_events::{BacklogAlarm, Body, ReleaseReason, TaskId, TaskState};
+use task_events::{BacklogAlarm, Body, ReleaseReason, TaskId, TaskState, Text};
 
 use super::keys::key_of;
 use super::line::Waits;
@@ -106,6 +106,14 @@ impl Owner {
         }
     }
 
+    fn held_back(&self, id: TaskId, queue: &Text) -> Option<HeldBack> {
+        if self.fold.paused_queues.contains(queue) {
+            Some(HeldBack::PausedQueue)
+        } else {
+            self.dispatch.keys.held_by(id).map(|_| HeldBack::ConcurrencyKey)
+        }
+    }
+
     fn fire(&mut self, now: Now, id: TaskId, timer: Timer) -> Option<Draft> {
         let slot = self.fold.tasks.get(id)?;
         let (core, row) = (slot.core, slot.row.clone()?);
@@ -134,7 +142,8 @@ impl Owner {
             },
             (Timer::Grace, Some(_)) => decide::cancelled(view, false, left),
             (Timer::Overdue, None) => {
-                return decide::overdue(view, row.not_before.unwrap_or(0).max(row.changed_broker_ms));
+                let since_ms = row.not_before.unwrap_or(0).max(row.changed_broker_ms);
+                return decide::overdue(view, since_ms, self.held_back(id, &row.created.queue));
             }
             (Timer::Due | Timer::Backoff | Timer::NotStarted | Timer::Lease | Timer::Grace | Timer::Overdue, _) => {
                 return None;

@@ -17,6 +17,8 @@ const CLAIMS: usize = 1_024;
 impl Owner {
     /// Phase changes that time or the fold brings about.
     pub(super) fn step_phase(&mut self, now: Now) {
+        // Before the fold's end is left behind: until then nobody could be heard.
+        self.mind_silence(now);
         match self.phase {
             Phase::Folding { until } if self.fold.next_offset >= until && self.draining.is_none() => self.claim(now),
             Phase::Claiming { retry_ms: Some(at) } if now.boot_ms >= at && self.draining.is_none() => self.claim(now),
@@ -29,7 +31,6 @@ impl Owner {
             Phase::Folding { .. } | Phase::Claiming { .. } | Phase::Superseded { .. } | Phase::Owning | Phase::Done => {
             }
         }
-        self.mind_silence(now);
     }
 
     fn claim_is_stale(&self, now: Now) -> bool {

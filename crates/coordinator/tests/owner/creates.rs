@@ -1,7 +1,9 @@
 //! design.md §3 (ids), §4.5, §4.9, §8: keys, limits, payloads, ids.
 
-use coordinator::owner::{Effect, Input, OwnerConfig, Token};
+use coordinator::owner::{Answer, Effect, Input, Key, OwnerConfig, Token};
 use snapshot_store::{PayloadItem, SnapshotStore as _};
+use task_core::decide::Refusal;
+use task_events::Sha256Hash;
 
 use crate::kit::World;
 
@@ -15,6 +17,20 @@ pub fn one_key_one_task() {
     w.play("submit t1 key=k => created t1 | submit t2 key=k => duplicate t1 | submit t3 key=k body=other => conflict t1 | wait 5s");
     w.play("submit t4 key=k => duplicate t1 | submit t5 key=k body=other => conflict t1");
     assert_eq!(w.history(), "create t1");
+}
+
+#[test]
+pub fn what_a_key_created_is_told_also_after_its_deadline() {
+    let mut w = World::new();
+    w.play("submit t1 key=k deadline=5s => created t1 | wait 6s | submit t2 key=k deadline=0s => duplicate t1");
+    let mut late = crate::kit::task("t3");
+    late.task.created.deadline = Some(1);
+    late.key = Some(Key { key_hash: Sha256Hash([7; 32]), request_hash: Sha256Hash([7; 32]) });
+    let asked = w.ask(coordinator::owner::Command::Create(Box::new(late)));
+    let Some(Answer::Refused(Refusal::DeadlinePassed { deadline: 1, .. })) = w.answer(asked) else {
+        panic!("{:?}", w.answer(asked))
+    };
+    assert_eq!(w.count("create t3"), 0);
 }
 
 #[test]

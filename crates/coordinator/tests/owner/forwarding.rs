@@ -167,6 +167,7 @@ samples! { refusals: Refusal {
     Refusal::NotRequested => Refusal::NotRequested,
     Refusal::Run { .. } => Refusal::Run { named: RunNo(1), current: RunNo(2) },
     Refusal::UnknownStep => Refusal::UnknownStep,
+    Refusal::DeadlinePassed { .. } => Refusal::DeadlinePassed { deadline: 1, now: 2 },
     Refusal::Exhausted => Refusal::Exhausted,
 } }
 

@@ -19,6 +19,18 @@ fn each_pen_that_is_waited_for_is_named_once() {
 }
 
 #[test]
+fn what_holds_a_task_back_from_every_worker_is_named() {
+    let mut w = World::new();
+    w.play("submit a one=k | submit b one=k | poll w1 => a e=1 | start a e=1");
+    for _ in 0..4 {
+        w.play("wait 10s | beat a e=1");
+    }
+    assert_eq!(w.count("overdue b concurrency_key"), 1);
+    w.play("pause q | submit c | wait 10s | beat a e=1 | wait 10s | beat a e=1 | wait 11s");
+    assert_eq!((w.count("overdue c paused_queue"), w.count("worker")), (1, 0));
+}
+
+#[test]
 fn what_is_not_due_is_not_overdue() {
     let mut w = World::new();
     w.play("submit t1 not_before=100s | wait 129s");

@@ -94,7 +94,7 @@ fn proposals(slot: &Slot, now_ms: i64) -> Vec<Option<Vec<Draft>>> {
         one(decide::cancelled(view, false, 1)),
         one(decide::retry_verdict(view, RetryPolicy::default(), now_ms, u64::MAX)),
         one(decide::replay_plan(view, Witness::LogOnly)),
-        decide::overdue(view, now_ms).map(|d| vec![d]),
+        decide::overdue(view, now_ms, None).map(|d| vec![d]),
     ];
     out.extend(reports.into_iter().map(report).map(|r| {
         let counts = decide::classify(view, &r) == decide::Fate::Counts;

@@ -43,7 +43,7 @@ fn a_task_whose_sequence_is_used_up_can_only_be_overdue() {
         assert_eq!(decide::assign(v, to(), 0), Err(Refusal::Exhausted));
         assert_eq!(decide::cancel_request(v, "a".into(), "r".into()), Err(Refusal::Exhausted));
         assert_eq!(decide::timed_out(v, TimeoutKind::Deadline, None, 0), Err(Refusal::Exhausted));
-        assert!(decide::overdue(v, 0).is_some());
+        assert!(decide::overdue(v, 0, None).is_some());
     });
     for sequence in [0, 1, u32::MAX] {
         let mut event = right(&w, Kind::TaskAssigned, task(1));

@@ -175,7 +175,7 @@ pub fn propose(world: &World, op: Op, n: u16, arg: u16) -> Option<Result<Vec<Dra
         Op::Cancelled => one(decide::cancelled(view, arg.is_multiple_of(2), u64::from(arg))),
         Op::Verdict => one(decide::retry_verdict(view, RetryPolicy::default(), i64::from(arg), u64::from(arg) << 40)),
         Op::Plan => one(decide::replay_plan(view, Witness::LogOnly)),
-        Op::Overdue => Some(decide::overdue(view, i64::from(arg)).map(|d| vec![d]).ok_or(None)),
+        Op::Overdue => Some(decide::overdue(view, i64::from(arg), None).map(|d| vec![d]).ok_or(None)),
         _ => None,
     }
 }
