@@ -1,13 +1,15 @@
 //! Strict JSON: what could be read in two ways is refused (duplicate keys, lone surrogates, trailing
-//! data), and whatever is refused is named by position or by field.
+//! data), and whatever is refused is named by position or by field. The command line reads files of
+//! tasks by the same rules.
 
 mod decode;
 mod scan;
 
 use serde_json::value::RawValue;
 
-pub(crate) use decode::{decode, escaped};
-pub(crate) use scan::check;
+pub use decode::decode;
+pub(crate) use decode::escaped;
+pub use scan::check;
 
 /// Exactly these bytes as JSON, to stand in an answer byte for byte; `None` if they are none, or if blanks
 /// around the value would be lost.

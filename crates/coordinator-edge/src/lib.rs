@@ -13,7 +13,7 @@
 mod body;
 mod edge;
 mod internal;
-mod json;
+pub mod json;
 mod peers;
 mod probes;
 mod problems;

@@ -32,6 +32,9 @@ enum Command {
     /// Version of this program, and who answers at the server
     Version(cli::version::VersionArgs),
     /// Completions for a shell, on standard output
+    #[command(
+        after_help = "Example:\n  dualtrack completions bash > ~/.local/share/bash-completion/completions/dualtrack"
+    )]
     Completions {
         /// Shell
         shell: clap_complete::Shell,
@@ -65,7 +68,10 @@ fn main() -> ExitCode {
         Command::Task(args) => cli::end(cli::block_on(cli::task::run(*args))),
         Command::Version(args) => cli::end(cli::block_on(cli::version::run(args))),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "dualtrack", &mut std::io::stdout());
+            // Not straight to standard output: a reader that goes away would be a panic.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "dualtrack", &mut script);
+            cli::say(String::from_utf8_lossy(&script).trim_end());
             ExitCode::SUCCESS
         }
         Command::Demo(args) => ended(demo::run(*args)),

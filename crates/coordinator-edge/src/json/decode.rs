@@ -10,7 +10,7 @@ use serde_path_to_error::{Path, Segment};
 ///
 /// # Errors
 /// `unknown_field` or `invalid_field`, with the field's pointer, its value, and the limit if it has one.
-pub(crate) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8], below: &str) -> Result<T, Problem> {
+pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8], below: &str) -> Result<T, Problem> {
     let mut from = serde_json::Deserializer::from_slice(bytes);
     serde_path_to_error::deserialize(&mut from).map_err(|why| explain(bytes, below, &why))
 }

@@ -12,7 +12,7 @@ use rest_contract::{Code, MAX_JSON_DEPTH, Problem};
 /// # Errors
 /// `malformed_json` with line and column (in characters, both from 1), `duplicate_field` with the
 /// pointer of the field.
-pub(crate) fn check(bytes: &[u8]) -> Result<(), Problem> {
+pub fn check(bytes: &[u8]) -> Result<(), Problem> {
     let text = std::str::from_utf8(bytes).map_err(|why| at(bytes, why.valid_up_to(), "is not UTF-8"))?;
     let mut scan = Scan { text, bytes, pos: 0, path: Vec::new() };
     scan.blanks();

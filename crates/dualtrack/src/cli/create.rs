@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use service_kit::{Clock as _, SystemClock};
 use task_events::{TaskId, TaskState, Text};
 
+use super::import::{self, ImportArgs};
 use super::times::{Moment, duration_ms};
 use super::{Common, Failure, Output, say, show};
 
@@ -26,13 +27,13 @@ const PAUSE_MS: u64 = 500;
 #[derive(Clone, Debug, Args)]
 pub struct CreateArgs {
     /// Handler that runs it
-    #[arg(long = "type", value_name = "TYPE")]
-    task_type: Text,
+    #[arg(long = "type", value_name = "TYPE", required_unless_present = "from")]
+    task_type: Option<Text>,
     /// Parameters: JSON, @FILE, or - for standard input
     #[arg(long, value_name = "JSON|@FILE|-", default_value = "{}", allow_hyphen_values = true)]
     payload: String,
     /// Idempotency key: sending the same again yields the same task
-    #[arg(long)]
+    #[arg(long, conflicts_with = "from")]
     key: Option<String>,
     /// Queue it waits in [default: the type]
     #[arg(long)]
@@ -43,10 +44,10 @@ pub struct CreateArgs {
     /// Approved retries after failures [default: 3]
     #[arg(long)]
     max_retries: Option<u32>,
-    /// When it fails for good: +DURATION (+30s, +2h) or Unix ms
+    /// When it fails for good: +DURATION (+30s, +2h), Unix ms, or 2026-11-30T08:00:00Z
     #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
     deadline: Option<Moment>,
-    /// Before which it is not handed out: +DURATION or Unix ms
+    /// Before which it is not handed out: as --deadline
     #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
     not_before: Option<Moment>,
     /// Longest life of one attempt [default: 1h]
@@ -65,9 +66,11 @@ pub struct CreateArgs {
     #[arg(long)]
     creator: Option<Text>,
     /// Wait until it ends, or for so long
-    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = false, value_parser = duration_ms)]
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = false, value_parser = duration_ms, conflicts_with = "from")]
     #[expect(clippy::option_option, reason = "clap's form of an option whose value may be left out")]
     wait: Option<Option<u64>>,
+    #[command(flatten)]
+    import: ImportArgs,
 }
 
 fn label(text: &str) -> Result<(Text, Text), String> {
@@ -77,6 +80,11 @@ fn label(text: &str) -> Result<(Text, Text), String> {
 
 /// Creates a task, and waits for its end if that was asked for.
 pub async fn run(args: CreateArgs, common: &Common) -> Result<(), Failure> {
+    if let Some(from) = args.import.from.clone() {
+        let CreateArgs { import, .. } = &args;
+        let import = import.clone();
+        return import::run(&from, import, defaults(args)?, common).await;
+    }
     let client = common.client()?;
     let (key, wait) = (args.key.clone(), args.wait);
     let ask = match &key {
@@ -84,7 +92,7 @@ pub async fn run(args: CreateArgs, common: &Common) -> Result<(), Failure> {
         None => "it may have been created: with a --key it could be sent again without creating a second task",
     };
     let created = client.create(&request(args)?, key.as_deref()).await.map_err(|error| Failure::call(error, ask))?;
-    let Some(wait) = wait else { return common.print(&created, text) };
+    let Some(wait) = wait else { return common.print(&created, |created, _| text(created)) };
     if common.output == Output::Table {
         say(&text(&created));
     }
@@ -98,13 +106,28 @@ fn text(created: &Created) -> String {
     format!("{}{note}", created.task_id)
 }
 
+// What every line of a file has unless it says otherwise. A moment that is counted from now would be
+// another one at each repetition, and the line another request under the same key.
+fn defaults(args: CreateArgs) -> Result<CreateRequest, Failure> {
+    for (flag, moment) in [("--deadline", args.deadline), ("--not-before", args.not_before)] {
+        if let Some(Moment::In(_)) = moment {
+            let text = "with --from give a moment that stays the same when the file is sent again, such as";
+            return Err(Failure::Usage(format!("{flag} counts from now: {text} 2026-11-30T08:00:00Z or Unix ms")));
+        }
+    }
+    if args.payload == "-" {
+        return Err(Failure::Usage("--payload - and --from cannot be used together: name a file with @".to_owned()));
+    }
+    request(args)
+}
+
 fn request(args: CreateArgs) -> Result<CreateRequest, Failure> {
     let now = SystemClock.wall_ms();
     let payload = payload(&args.payload)?;
     let timeouts =
         args.start_to_close.map(|ms| TimeoutsBody { start_to_close_ms: Some(ms), schedule_to_start_ms: None });
     Ok(CreateRequest {
-        task_type: args.task_type,
+        task_type: args.task_type.unwrap_or_default(),
         payload: Some(payload),
         queue: args.queue,
         creator: args.creator,

@@ -1,10 +1,11 @@
 //! A task's records as a history that people read, with the verdict on each.
 
-use comfy_table::{Cell, CellAlignment, Color};
+use comfy_table::Color;
 use rest_client::contract::{EventView, EventsView};
 use serde_json::Value;
 
-use super::show::{coloured, plain, table};
+use super::listing::{Column, Listing, Shown};
+use super::screen::Screen;
 use super::times::shown;
 
 /// Longest summary of a record, characters.
@@ -13,41 +14,50 @@ const SUMMARY_CHARS: usize = 120;
 /// Facts of bodies that tell people nothing beside the rest.
 const DULL: [&str; 4] = ["hash_form", "request_hash", "key_hash", "payload_hash"];
 
+/// What is told of each record. The event and its verdict always stay.
+const COLUMNS: [Column; 7] = [
+    Column::number("offset", 5),
+    Column::new("time", 4),
+    Column::text("verdict", 0, 8),
+    Column::number("no", 1),
+    Column::number("attempt", 2),
+    Column::new("event", 0),
+    Column::text("what", 3, 20),
+];
+
 /// The history.
-pub fn history(view: &EventsView) -> String {
-    let mut table = table();
-    let number = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
-    table.set_header(["offset", "time", "verdict", "no", "attempt", "event", "what"]);
+pub fn history(view: &EventsView, screen: &Screen) -> String {
+    let mut list = Listing::new(&COLUMNS);
     for event in &view.events {
         let field = |name: &str| event.event.as_ref().and_then(|e| e.get(name));
-        let shown_number = |name: &str| field(name).and_then(Value::as_u64).filter(|n| *n > 0).map(|n| n.to_string());
-        table.add_row([
-            number(event.offset.to_string()),
-            Cell::new(shown(event.broker_time)),
+        let number = |name: &str| field(name).and_then(Value::as_u64).filter(|n| *n > 0).map(|n| n.to_string());
+        list.row([
+            event.offset.to_string().into(),
+            shown(event.broker_time).into(),
             verdict(event),
-            number(shown_number("event_sequence").unwrap_or_default()),
-            number(shown_number("exec_epoch").unwrap_or_default()),
-            Cell::new(plain(field("kind").and_then(Value::as_str).unwrap_or("?"))),
-            Cell::new(plain(&field("body").map(summary).unwrap_or_default())),
+            number("event_sequence").unwrap_or_default().into(),
+            number("exec_epoch").unwrap_or_default().into(),
+            field("kind").and_then(Value::as_str).unwrap_or("?").into(),
+            field("body").map(summary).unwrap_or_default().into(),
         ]);
     }
     let deleted = match view.deleted.len() {
         0 => String::new(),
-        n => format!("\n{n} older records are beyond the log's retention"),
+        n => format!("\n{n} older records are no longer kept"),
     };
-    format!("{table}{deleted}")
+    format!("{}{deleted}", list.show(screen))
 }
 
-fn verdict(event: &EventView) -> Cell {
+fn verdict(event: &EventView) -> Shown {
     match (&event.reason, event.verdict.as_str()) {
-        (None, "accepted") => coloured("accepted", Color::Green),
-        (None, other) => coloured(other, Color::Red),
-        (Some(reason), other) => coloured(&format!("{other}: {reason}"), Color::Red),
+        (None, "accepted") => Shown::coloured("accepted", Color::Green),
+        (None, other) => Shown::coloured(other, Color::Red),
+        (Some(reason), other) => Shown::coloured(format!("{other}: {reason}"), Color::Red),
     }
 }
 
-// What a body says, in one line: scalars by name, lists by their length, one level deep.
-fn summary(body: &Value) -> String {
+/// What a body says, in one line: scalars by name, lists by their length, one level deep.
+pub fn summary(body: &Value) -> String {
     let mut facts = Vec::new();
     for (name, value) in body.as_object().into_iter().flatten().filter(|(name, _)| !DULL.contains(&name.as_str())) {
         match value.as_object() {
@@ -110,7 +120,7 @@ mod tests {
             deleted: vec![1, 2],
             as_of: AsOf { partition: 0, offset: 12 },
         };
-        let text = history(&view);
+        let text = history(&view, &Screen { width: None, colour: false });
         for words in [
             "task_type=订单",
             "国=中",
@@ -123,7 +133,10 @@ mod tests {
             assert!(text.contains(words), "{words} is missing in\n{text}");
         }
         assert!(!text.contains("key_hash") && !text.contains("deadline"), "{text}");
-        let widths: Vec<usize> = text.lines().filter(|l| !l.starts_with('2')).map(|line| line.width()).collect();
-        assert!(widths.windows(2).all(|w| w[0] == w[1]), "{widths:?}\n{text}");
+        for width in [40, 80, 120] {
+            let text = history(&view, &Screen { width: Some(width), colour: false });
+            assert!(text.lines().all(|line| line.width() <= usize::from(width)), "{width}\n{text}");
+            assert!(text.contains("TaskCompleted") && text.contains("rejected"), "{width}\n{text}");
+        }
     }
 }

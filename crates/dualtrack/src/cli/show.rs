@@ -1,36 +1,16 @@
 //! Tables for people. Columns stand right whatever script a text is in: widths are display widths,
 //! and what would move the cursor is taken out.
 
-use std::io::IsTerminal as _;
-
-use comfy_table::presets::UTF8_BORDERS_ONLY;
-use comfy_table::{Cell, Color, Table};
+use comfy_table::{Cell, Color};
 use rest_client::contract::{TaskView, WhyView};
 use task_events::TaskState;
 
+use super::screen::{Screen, plain};
 use super::times::shown;
 
-/// A text as it may stand on a terminal: control characters, which come from strangers, are replaced.
-pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
-}
-
-/// An empty table; wrapped to the terminal's width, if there is one.
-pub fn table() -> Table {
-    let mut table = Table::new();
-    table.load_style(UTF8_BORDERS_ONLY);
-    table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
-    table
-}
-
-/// A cell in a colour where people look at a terminal.
-pub fn coloured(text: &str, colour: Color) -> Cell {
-    let cell = Cell::new(plain(text));
-    if std::io::stdout().is_terminal() { cell.fg(colour) } else { cell }
-}
-
-fn state(state: TaskState) -> Cell {
-    let colour = match state {
+/// The colour of a state: red wants somebody's eyes, yellow moves on by itself.
+pub const fn colour(state: TaskState) -> Color {
+    match state {
         TaskState::Success => Color::Green,
         TaskState::FailedPermanently | TaskState::Failed | TaskState::Lost => Color::Red,
         TaskState::Cancelled => Color::Magenta,
@@ -40,13 +20,12 @@ fn state(state: TaskState) -> Cell {
         | TaskState::RetryApproved
         | TaskState::ReplayPlanned
         | TaskState::Retrying => Color::Yellow,
-    };
-    coloured(state.as_str(), colour)
+    }
 }
 
 /// A task.
-pub fn task(view: &TaskView) -> String {
-    let mut table = table();
+pub fn task(view: &TaskView, screen: &Screen) -> String {
+    let mut table = screen.table();
     let mut row = |name: &str, value: String| {
         table.add_row([Cell::new(name), Cell::new(plain(&value))]);
     };
@@ -78,14 +57,14 @@ pub fn task(view: &TaskView) -> String {
     optional("result hash", view.result_data_hash.clone());
     optional("trace", Some(view.trace_id.to_string()));
     let asked = if view.cancel_requested && !view.status.is_terminal() { "  (cancel requested)" } else { "" };
-    table.set_header([Cell::new("status"), state(view.status)]);
+    table.set_header([Cell::new("status"), screen.coloured(view.status.as_str(), colour(view.status))]);
     format!("{table}{asked}")
 }
 
 /// The blocking fact.
-pub fn why(view: &WhyView) -> String {
-    let mut table = table();
-    table.set_header([Cell::new(view.task_id.to_string()), state(view.status)]);
+pub fn why(view: &WhyView, screen: &Screen) -> String {
+    let mut table = screen.table();
+    table.set_header([Cell::new(view.task_id.to_string()), screen.coloured(view.status.as_str(), colour(view.status))]);
     table.add_row(["why", &plain(&view.text)]);
     table.add_row(["fact", &plain(&view.fact)]);
     table.add_row(["waits for", &plain(&view.waits_for)]);
@@ -118,9 +97,12 @@ mod tests {
             next: None,
             as_of: AsOf { partition: 0, offset: 1 },
         };
-        let text = why(&view);
-        let widths: Vec<usize> = text.lines().map(|line| line.width()).collect();
-        assert!(widths.windows(2).all(|w| w[0] == w[1]), "{widths:?}\n{text}");
-        assert!(text.contains("订单处理") && !text.contains('\u{1b}') && !text.contains('\u{7}'), "{text}");
+        for width in [None, Some(40), Some(80)] {
+            let text = why(&view, &Screen { width, colour: false });
+            let widths: Vec<usize> = text.lines().map(|line| line.width()).collect();
+            assert!(widths.windows(2).all(|w| w[0] == w[1]), "{widths:?}\n{text}");
+            assert!(width.is_none_or(|width| widths[0] <= usize::from(width)), "{text}");
+            assert!(text.contains("订单处理") && !text.contains('\u{1b}') && !text.contains('\u{7}'), "{text}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use rest_client::contract::{CancelRequest, ReplayRequest, ResultView};
 use task_events::{ReplayFrom, TaskId, Text};
 
 use super::create::{CreateArgs, ended, judge};
+use super::screen::Screen;
 use super::times::duration_ms;
 use super::{Common, Failure, create, history, show};
 
@@ -20,10 +21,11 @@ pub struct TaskArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 enum TaskCommand {
-    /// Create a task
-    #[command(after_help = super::EXIT_CODES)]
+    /// Create a task, or with --from one for each line of a file
+    #[command(after_help = super::import::HELP)]
     Create(Box<CreateArgs>),
     /// Show a task
+    #[command(after_help = "Example:\n  dualtrack task show 380345723523694592 --wait 30s")]
     Show {
         /// Task
         task: TaskId,
@@ -33,21 +35,25 @@ enum TaskCommand {
         wait: Option<Option<u64>>,
     },
     /// Every record of a task, with the verdict on each
+    #[command(after_help = "Example:\n  dualtrack task events 380345723523694592")]
     Events {
         /// Task
         task: TaskId,
     },
     /// What a task waits for
+    #[command(after_help = "Example:\n  dualtrack task why 380345723523694592")]
     Why {
         /// Task
         task: TaskId,
     },
     /// The result of a task
+    #[command(after_help = "Example:\n  dualtrack task result 380345723523694592 | jq .")]
     Result {
         /// Task
         task: TaskId,
     },
     /// Ask for a task to be cancelled
+    #[command(after_help = "Example:\n  dualtrack task cancel 380345723523694592 --reason \"ordered twice\"")]
     Cancel {
         /// Task
         task: TaskId,
@@ -56,6 +62,9 @@ enum TaskCommand {
         reason: Text,
     },
     /// Open a closed task again
+    #[command(
+        after_help = "Example:\n  dualtrack task replay 380345723523694592 --from step --step charge --reason \"bank is back\""
+    )]
     Replay {
         /// Task
         task: TaskId,
@@ -108,7 +117,7 @@ pub async fn run(args: TaskArgs) -> Result<(), Failure> {
             let ask = format!("look with `dualtrack task show {task}`; asking again does no harm");
             let accepted = common.client()?.cancel(task, &request).await;
             let accepted = accepted.map_err(|error| Failure::call(error, ask))?;
-            common.print(&accepted, |accepted| format!("{}: the cancel request is on record", accepted.task_id))
+            common.print(&accepted, |accepted, _| format!("{}: the cancel request is on record", accepted.task_id))
         }
         TaskCommand::Replay { task, run, from, step, reason } => {
             let client = common.client()?;
@@ -124,13 +133,13 @@ pub async fn run(args: TaskArgs) -> Result<(), Failure> {
             let request = ReplayRequest { run_no, from, from_step: step, actor: None, reason };
             let ask = format!("look with `dualtrack task show {task}`: a run above {run_no} is the new one");
             let replayed = client.replay(task, &request).await.map_err(|error| Failure::call(error, ask))?;
-            common.print(&replayed, |replayed| format!("{}: run {} is open", replayed.task_id, replayed.run_no))
+            common.print(&replayed, |replayed, _| format!("{}: run {} is open", replayed.task_id, replayed.run_no))
         }
     }
 }
 
 // The bytes as the handler returned them, for a pipe.
-fn result(view: &ResultView) -> String {
+fn result(view: &ResultView, _: &Screen) -> String {
     match (&view.result, &view.result_base64) {
         (Some(json), _) => json.get().to_owned(),
         (None, Some(base64)) => base64.clone(),

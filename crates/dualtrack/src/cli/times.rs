@@ -1,5 +1,7 @@
 //! Times and durations as people write and read them. UTC throughout.
 
+use jiff::Timestamp;
+
 /// A duration of `text` in ms: `500ms`, `30s`, `5m`, `2h`, `7d`; a number alone is seconds.
 pub fn duration_ms(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -16,7 +18,7 @@ pub fn duration_ms(text: &str) -> Result<u64, String> {
     ms.ok_or_else(|| format!("{text:?} is no duration: 500ms, 30s, 5m, 2h, 7d"))
 }
 
-/// A moment: `+DURATION` from now, or Unix ms.
+/// A moment: `+DURATION` from now, Unix ms, or RFC 3339 (`2026-11-30T08:00:00Z`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// From now, ms.
@@ -30,7 +32,9 @@ impl Moment {
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.strip_prefix('+') {
             Some(duration) => duration_ms(duration).map(Self::In),
-            None => text.parse().map(Self::At).map_err(|_| format!("{text:?} is neither +DURATION nor Unix ms")),
+            None => instant_ms(text).map(Self::At).ok_or_else(|| {
+                format!("{text:?} is neither +DURATION, Unix ms, nor a time such as 2026-11-30T08:00:00Z")
+            }),
         }
     }
 
@@ -43,25 +47,18 @@ impl Moment {
     }
 }
 
-/// `2026-11-30 00:47:12.345Z`.
-pub fn shown(unix_ms: i64) -> String {
-    let (days, in_day) = (unix_ms.div_euclid(86_400_000), unix_ms.rem_euclid(86_400_000));
-    let (year, month, day) = civil(days);
-    let (hour, minute, second, ms) = (in_day / 3_600_000, in_day / 60_000 % 60, in_day / 1_000 % 60, in_day % 1_000);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+/// Unix ms of a number of them, or of an RFC 3339 time, which names its offset from UTC.
+pub fn instant_ms(text: &str) -> Option<i64> {
+    text.parse().ok().or_else(|| Some(text.parse::<Timestamp>().ok()?.as_millisecond()))
 }
 
-// Days since 1970-01-01 as a date of the proleptic Gregorian calendar: years are counted from March,
-// so that the leap day is the last of its year, and in eras of 400 years, which are all alike.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, day)
+/// `2026-11-30 00:47:12.345Z`.
+pub fn shown(unix_ms: i64) -> String {
+    match Timestamp::from_millisecond(unix_ms) {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S%.3fZ").to_string(),
+        // Beyond the years people count in; it came from a stranger.
+        Err(_) => format!("{unix_ms} ms"),
+    }
 }
 
 #[cfg(test)]
@@ -76,6 +73,7 @@ mod tests {
             (951_782_400_000, "2000-02-29 00:00:00.000Z"),
             (4_107_542_399_999, "2100-02-28 23:59:59.999Z"),
             (1_795_999_119_960, "2026-11-30 00:38:39.960Z"),
+            (i64::MAX, "9223372036854775807 ms"),
         ] {
             assert_eq!(shown(ms), text);
         }
@@ -91,6 +89,9 @@ mod tests {
         }
         assert_eq!(Moment::parse("+2s").map(|m| m.unix_ms(5)), Ok(2_005));
         assert_eq!(Moment::parse("7").map(|m| m.unix_ms(5)), Ok(7));
-        assert!(Moment::parse("tomorrow").is_err());
+        assert_eq!(Moment::parse("2026-11-30T08:38:39.960+08:00").map(|m| m.unix_ms(5)), Ok(1_795_999_119_960));
+        for text in ["tomorrow", "2026-11-30", "2026-11-30T08:00:00", "+", ""] {
+            assert!(Moment::parse(text).is_err(), "{text}");
+        }
     }
 }

@@ -15,7 +15,7 @@ const DEFAULTS: &str = include_str!("config.default.toml");
 const PREFIX: &str = "DUALTRACK_";
 
 /// Variables with the prefix that are no settings: they belong to the command line itself.
-const OTHERS: [&str; 3] = ["DUALTRACK_URL", "DUALTRACK_LOG", "DUALTRACK_CONFIG"];
+const OTHERS: [&str; 4] = ["DUALTRACK_URL", "DUALTRACK_PROFILE", "DUALTRACK_LOG", "DUALTRACK_CONFIG"];
 
 /// What lies above the defaults.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 pub fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dualtrack"));
-    command.env_remove("DUALTRACK_URL").env_remove("DUALTRACK_LOG");
+    command.env_remove("DUALTRACK_URL").env_remove("DUALTRACK_PROFILE").env_remove("DUALTRACK_LOG");
     command
 }
 

@@ -1,5 +1,6 @@
 //! `dualtrack dev` and the command line as users start them, with real processes.
 
+mod imports;
 mod kit;
 mod processes;
 mod torn_tail;
