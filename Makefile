@@ -47,8 +47,9 @@ lint: setup ## format, clippy, generated documents
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
-docs: setup ## regenerate what is generated (matrix, event table)
+docs: setup ## regenerate what is generated (event table, settings, lists)
 	UPDATE_DOCS=1 cargo test -q -p repository-checks
+	UPDATE_DOCS=1 cargo test -q -p dualtrack --lib --bin dualtrack
 
 clean-dev: ## remove downloads, logs and data of runs
 	rm -rf .dev

@@ -1,9 +1,12 @@
 //! The command line's side of REST: one noun a module. Exit codes are in [`failure::EXIT_CODES`].
 
 mod create;
+pub mod events;
 mod failure;
+pub mod fleet;
 mod history;
 mod import;
+mod list;
 mod listing;
 mod screen;
 mod server;
@@ -11,7 +14,10 @@ mod show;
 mod surroundings;
 pub mod task;
 mod times;
+pub mod trace;
 pub mod version;
+mod watch;
+pub mod worker;
 
 use std::io::Write as _;
 

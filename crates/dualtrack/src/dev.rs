@@ -6,6 +6,7 @@
 //! closes both.
 
 mod command;
+mod config_command;
 mod error;
 mod folder;
 mod instance;
@@ -13,6 +14,10 @@ mod instance;
 mod kill_at;
 mod layers;
 mod log;
+mod origins;
+#[cfg(test)]
+mod reference;
+mod rules;
 mod settings;
 mod upkeep;
 
@@ -27,10 +32,13 @@ use task_events::Incarnation;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 pub use command::{DevArgs, run};
+pub use config_command::{ConfigArgs, config};
 pub use error::DevError;
 pub use instance::{DevSurface, Instance};
 pub use layers::Sources;
 pub use log::DevLog;
+pub use origins::{Origin, Setting};
+pub use rules::Rule;
 pub use settings::{
     ArchiveSettings, CoordinatorSettings, DevSettings, EngineSettings, LockSettings, LogKind, LogSettings,
     OnUnavailable, Settings,

@@ -29,6 +29,18 @@ enum Command {
     Dev(Box<dev::DevArgs>),
     /// Create, read, cancel and replay tasks
     Task(Box<cli::task::TaskArgs>),
+    /// The log as it grows
+    Events(Box<cli::events::EventsArgs>),
+    /// Tasks of a trace
+    Trace(cli::trace::TraceArgs),
+    /// See workers and drain them
+    Worker(Box<cli::worker::WorkerArgs>),
+    /// See queues, pause and resume them
+    Queue(cli::fleet::QueueArgs),
+    /// Tasks that wait for somebody's decision
+    Review(Box<cli::trace::ReviewArgs>),
+    /// Check and print the settings of a server
+    Config(Box<dev::ConfigArgs>),
     /// Version of this program, and who answers at the server
     Version(cli::version::VersionArgs),
     /// Completions for a shell, on standard output
@@ -50,7 +62,17 @@ impl Command {
     const fn log_level(&self) -> &'static str {
         match self {
             Self::Dev(_) => "info,fjall=warn,lsm_tree=warn",
-            Self::Task(_) | Self::Version(_) | Self::Completions { .. } | Self::Demo(_) | Self::Bench(_) => "error",
+            Self::Task(_)
+            | Self::Events(_)
+            | Self::Trace(_)
+            | Self::Worker(_)
+            | Self::Queue(_)
+            | Self::Review(_)
+            | Self::Config(_)
+            | Self::Version(_)
+            | Self::Completions { .. }
+            | Self::Demo(_)
+            | Self::Bench(_) => "error",
         }
     }
 }
@@ -66,6 +88,12 @@ fn main() -> ExitCode {
     match command {
         Command::Dev(args) => dev::run(&args),
         Command::Task(args) => cli::end(cli::block_on(cli::task::run(*args))),
+        Command::Events(args) => cli::end(cli::block_on(cli::events::run(*args))),
+        Command::Trace(args) => cli::end(cli::block_on(cli::trace::run(args))),
+        Command::Worker(args) => cli::end(cli::block_on(cli::worker::run(*args))),
+        Command::Queue(args) => cli::end(cli::block_on(cli::fleet::queue(args))),
+        Command::Review(args) => cli::end(cli::block_on(cli::trace::review(*args))),
+        Command::Config(args) => dev::config(&args),
         Command::Version(args) => cli::end(cli::block_on(cli::version::run(args))),
         Command::Completions { shell } => {
             // Not straight to standard output: a reader that goes away would be a panic.

@@ -126,38 +126,44 @@ pub struct ConfigConflict {
 }
 
 impl OwnerConfig {
+    /// Every rule that holds between settings, with the values it is held against, and whether it holds.
+    pub fn rules(&self) -> [(bool, ConfigConflict); 4] {
+        let rule = |ok: bool, first: (&'static str, u64), second: (&'static str, u64), rule: &'static str| {
+            let ((first, first_value), (second, second_value)) = (first, second);
+            (ok, ConfigConflict { first, first_value, second, second_value, rule })
+        };
+        let (lease, proof) = (("lease_ms", self.lease_ms), ("proof_ms", self.proof_ms));
+        [
+            rule(
+                self.lease_ms >= self.heartbeat_ms.saturating_mul(3),
+                lease,
+                ("heartbeat_ms", self.heartbeat_ms),
+                "a lease lasts at least three heartbeats",
+            ),
+            rule(
+                self.lease_max_ms >= self.lease_ms,
+                ("lease_max_ms", self.lease_max_ms),
+                lease,
+                "the largest lease is not below the first one",
+            ),
+            rule(
+                self.lease_margin_ms >= self.proof_ms,
+                ("lease_margin_ms", self.lease_margin_ms),
+                proof,
+                "a superseded owner may answer heartbeats for proof_ms, so the margin must cover it",
+            ),
+            rule(
+                self.renew_ms < self.proof_ms,
+                ("renew_ms", self.renew_ms),
+                proof,
+                "a proof must be renewed before it ends",
+            ),
+        ]
+    }
+
     /// Checks the rules that hold between settings; the first broken one is named with both keys.
     pub fn validate(&self) -> Result<(), ConfigConflict> {
-        let rule = |ok: bool, first: (&'static str, u64), second: (&'static str, u64), rule: &'static str| {
-            let (first, first_value) = first;
-            let (second, second_value) = second;
-            if ok { Ok(()) } else { Err(ConfigConflict { first, first_value, second, second_value, rule }) }
-        };
-        let lease = ("lease_ms", self.lease_ms);
-        rule(
-            self.lease_ms >= self.heartbeat_ms.saturating_mul(3),
-            lease,
-            ("heartbeat_ms", self.heartbeat_ms),
-            "a lease lasts at least three heartbeats",
-        )?;
-        rule(
-            self.lease_max_ms >= self.lease_ms,
-            ("lease_max_ms", self.lease_max_ms),
-            lease,
-            "the largest lease is not below the first one",
-        )?;
-        rule(
-            self.lease_margin_ms >= self.proof_ms,
-            ("lease_margin_ms", self.lease_margin_ms),
-            ("proof_ms", self.proof_ms),
-            "a superseded owner may answer heartbeats for proof_ms, so the margin must cover it",
-        )?;
-        rule(
-            self.renew_ms < self.proof_ms,
-            ("renew_ms", self.renew_ms),
-            ("proof_ms", self.proof_ms),
-            "a proof must be renewed before it ends",
-        )
+        self.rules().into_iter().find(|(ok, _)| !ok).map_or(Ok(()), |(_, conflict)| Err(conflict))
     }
 }
 

@@ -11,6 +11,7 @@ use service_kit::{Clock as _, SystemClock};
 use task_events::{TaskId, TaskState, Text};
 
 use super::import::{self, ImportArgs};
+use super::list::label;
 use super::times::{Moment, duration_ms};
 use super::{Common, Failure, Output, say, show};
 
@@ -73,11 +74,6 @@ pub struct CreateArgs {
     import: ImportArgs,
 }
 
-fn label(text: &str) -> Result<(Text, Text), String> {
-    let (key, value) = text.split_once('=').ok_or("a label is KEY=VALUE")?;
-    Ok((key.into(), value.into()))
-}
-
 /// Creates a task, and waits for its end if that was asked for.
 pub async fn run(args: CreateArgs, common: &Common) -> Result<(), Failure> {
     if let Some(from) = args.import.from.clone() {
@@ -110,7 +106,7 @@ fn text(created: &Created) -> String {
 // another one at each repetition, and the line another request under the same key.
 fn defaults(args: CreateArgs) -> Result<CreateRequest, Failure> {
     for (flag, moment) in [("--deadline", args.deadline), ("--not-before", args.not_before)] {
-        if let Some(Moment::In(_)) = moment {
+        if let Some(Moment::In(_) | Moment::Ago(_)) = moment {
             let text = "with --from give a moment that stays the same when the file is sent again, such as";
             return Err(Failure::Usage(format!("{flag} counts from now: {text} 2026-11-30T08:00:00Z or Unix ms")));
         }

@@ -1,13 +1,14 @@
 //! `dualtrack task …`: one subcommand per endpoint.
 
 use clap::{Args, Subcommand, ValueEnum};
-use rest_client::contract::{CancelRequest, ReplayRequest, ResultView};
-use task_events::{ReplayFrom, TaskId, Text};
+use rest_client::contract::{CancelRequest, ReplayRequest, ResultView, ReviewRequest};
+use task_events::{ReplayFrom, ReviewOutcome, TaskId, Text};
 
 use super::create::{CreateArgs, ended, judge};
+use super::list::{self, ListArgs};
 use super::screen::Screen;
 use super::times::duration_ms;
-use super::{Common, Failure, create, history, show};
+use super::{Common, Failure, create, history, show, watch};
 
 /// Arguments of `dualtrack task`.
 #[derive(Clone, Debug, Args)]
@@ -24,6 +25,11 @@ enum TaskCommand {
     /// Create a task, or with --from one for each line of a file
     #[command(after_help = super::import::HELP)]
     Create(Box<CreateArgs>),
+    /// List tasks, the newest first
+    #[command(
+        after_help = "Examples:\n  dualtrack task list --state FAILED,LOST --from -1h\n  dualtrack task list --label country=cn --all --output json | jq -r .task_id"
+    )]
+    List(Box<ListArgs>),
     /// Show a task
     #[command(after_help = "Example:\n  dualtrack task show 380345723523694592 --wait 30s")]
     Show {
@@ -39,6 +45,15 @@ enum TaskCommand {
     Events {
         /// Task
         task: TaskId,
+    },
+    /// Show a task's records as they come until it ends; the exit code tells how
+    #[command(after_help = "Example:\n  dualtrack task watch 380345723523694592 && echo well")]
+    Watch {
+        /// Task
+        task: TaskId,
+        /// Watch no longer than this
+        #[arg(long, value_name = "DURATION", value_parser = duration_ms)]
+        wait: Option<u64>,
     },
     /// What a task waits for
     #[command(after_help = "Example:\n  dualtrack task why 380345723523694592")]
@@ -81,6 +96,31 @@ enum TaskCommand {
         #[arg(long, default_value = "")]
         reason: Text,
     },
+    /// Decide about a task that failed for good, so that it leaves `review list`
+    #[command(
+        after_help = "Example:\n  dualtrack task review 380345723523694592 --outcome abandoned --note \"customer is gone\""
+    )]
+    Review {
+        /// Task
+        task: TaskId,
+        /// Run that was looked at [default: the last one]
+        #[arg(long)]
+        run: Option<u32>,
+        /// What was decided
+        #[arg(long, value_enum)]
+        outcome: Decision,
+        /// Why, for the record
+        #[arg(long, default_value = "")]
+        note: Text,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Decision {
+    /// It is well as it is.
+    Accepted,
+    /// It is given up.
+    Abandoned,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -99,6 +139,8 @@ pub async fn run(args: TaskArgs) -> Result<(), Failure> {
     let read = |error| Failure::call(error, "");
     match command {
         TaskCommand::Create(args) => create::run(*args, &common).await,
+        TaskCommand::List(args) => list::tasks(*args, &common).await,
+        TaskCommand::Watch { task, wait } => watch::run(task, wait, &common).await,
         TaskCommand::Show { task, wait: None } => {
             common.print(&common.client()?.get(task, None).await.map_err(read)?, show::task)
         }
@@ -118,6 +160,21 @@ pub async fn run(args: TaskArgs) -> Result<(), Failure> {
             let accepted = common.client()?.cancel(task, &request).await;
             let accepted = accepted.map_err(|error| Failure::call(error, ask))?;
             common.print(&accepted, |accepted, _| format!("{}: the cancel request is on record", accepted.task_id))
+        }
+        TaskCommand::Review { task, run, outcome, note } => {
+            let client = common.client()?;
+            let run_no = match run {
+                Some(run) => run,
+                None => client.get(task, None).await.map_err(read)?.run_no,
+            };
+            let outcome = match outcome {
+                Decision::Accepted => ReviewOutcome::Accepted,
+                Decision::Abandoned => ReviewOutcome::Abandoned,
+            };
+            let request = ReviewRequest { run_no, outcome, actor: None, note };
+            let ask = format!("look with `dualtrack task events {task}`");
+            let reviewed = client.decide(task, &request).await.map_err(|error| Failure::call(error, ask))?;
+            common.print(&reviewed, |reviewed, _| format!("{}: the decision is on record", reviewed.task_id))
         }
         TaskCommand::Replay { task, run, from, step, reason } => {
             let client = common.client()?;

@@ -18,11 +18,13 @@ pub fn duration_ms(text: &str) -> Result<u64, String> {
     ms.ok_or_else(|| format!("{text:?} is no duration: 500ms, 30s, 5m, 2h, 7d"))
 }
 
-/// A moment: `+DURATION` from now, Unix ms, or RFC 3339 (`2026-11-30T08:00:00Z`).
+/// A moment: `+DURATION` from now, `-DURATION` ago, Unix ms, or RFC 3339 (`2026-11-30T08:00:00Z`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// From now, ms.
     In(u64),
+    /// Before now, ms.
+    Ago(u64),
     /// Unix ms.
     At(i64),
 }
@@ -30,18 +32,21 @@ pub enum Moment {
 impl Moment {
     /// Reads one.
     pub fn parse(text: &str) -> Result<Self, String> {
-        match text.strip_prefix('+') {
-            Some(duration) => duration_ms(duration).map(Self::In),
-            None => instant_ms(text).map(Self::At).ok_or_else(|| {
-                format!("{text:?} is neither +DURATION, Unix ms, nor a time such as 2026-11-30T08:00:00Z")
-            }),
-        }
+        let read = match (text.strip_prefix('+'), text.strip_prefix('-')) {
+            (Some(duration), _) => duration_ms(duration).ok().map(Self::In),
+            (None, Some(duration)) => duration_ms(duration).ok().map(Self::Ago),
+            (None, None) => instant_ms(text).map(Self::At),
+        };
+        read.ok_or_else(|| {
+            format!("{text:?} is neither +DURATION, -DURATION, Unix ms, nor a time such as 2026-11-30T08:00:00Z")
+        })
     }
 
     /// Unix ms.
     pub fn unix_ms(self, now_ms: i64) -> i64 {
         match self {
             Self::In(ms) => now_ms.saturating_add_unsigned(ms),
+            Self::Ago(ms) => now_ms.saturating_sub_unsigned(ms),
             Self::At(ms) => ms,
         }
     }
@@ -88,6 +93,7 @@ mod tests {
             assert!(duration_ms(text).is_err(), "{text}");
         }
         assert_eq!(Moment::parse("+2s").map(|m| m.unix_ms(5)), Ok(2_005));
+        assert_eq!(Moment::parse("-2s").map(|m| m.unix_ms(5_000)), Ok(3_000));
         assert_eq!(Moment::parse("7").map(|m| m.unix_ms(5)), Ok(7));
         assert_eq!(Moment::parse("2026-11-30T08:38:39.960+08:00").map(|m| m.unix_ms(5)), Ok(1_795_999_119_960));
         for text in ["tomorrow", "2026-11-30", "2026-11-30T08:00:00", "+", ""] {

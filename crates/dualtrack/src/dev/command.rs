@@ -13,6 +13,7 @@ use super::{Dev, DevError, DevLog, LogKind, Settings, Sources};
 
 /// Flags of `dualtrack dev`. Each one is a setting of the same name; see --print-config.
 #[derive(Clone, Debug, Default, Args)]
+#[command(after_help = "Example:\n  dualtrack dev --data /var/lib/dualtrack --set coordinator.lease_ms=90000")]
 pub struct DevArgs {
     /// Folder of log and store; one process at a time [default: ./dualtrack-data]
     #[arg(long, value_name = "DIR")]
@@ -29,15 +30,31 @@ pub struct DevArgs {
     /// Coordinators in this process, 1 or 2 [default: 1]
     #[arg(long, value_name = "N")]
     instances: Option<u16>,
+    #[command(flatten)]
+    layers: LayerArgs,
+    /// Print all settings as they would be used, and end
+    #[arg(long)]
+    print_config: bool,
+}
+
+/// Layers of settings above the defaults, beside the environment.
+#[derive(Clone, Debug, Default, Args)]
+pub struct LayerArgs {
     /// File of settings (TOML)
     #[arg(long, value_name = "FILE", env = "DUALTRACK_CONFIG")]
     config: Option<PathBuf>,
     /// Any other setting, such as coordinator.lease_ms=90000
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
-    /// Print all settings as they would be used, and end
-    #[arg(long)]
-    print_config: bool,
+}
+
+impl LayerArgs {
+    /// These layers and the environment.
+    pub(super) fn sources(&self) -> Sources {
+        // Names that are not UTF-8 are none of ours.
+        let environment = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+        Sources { file: self.config.clone(), environment: environment.collect(), flags: self.set.clone() }
+    }
 }
 
 fn key_and_value(text: &str) -> Result<(String, String), String> {
@@ -51,19 +68,19 @@ impl DevArgs {
     /// # Errors
     /// [`DevError`] names what is not known or not allowed.
     pub fn settings(&self) -> Result<Settings, DevError> {
-        let mut flags = self.set.clone();
+        let mut sources = self.layers.sources();
+        let flags = &mut sources.flags;
         let mut flag = |key: &str, value: Option<String>| flags.extend(value.map(|value| (key.to_owned(), value)));
         flag("dev.data", self.data.as_ref().map(|data| data.to_string_lossy().into_owned()));
         flag("dev.listen", self.listen.clone());
         flag("dev.insecure", self.insecure.then(|| "true".to_owned()));
         flag("dev.partitions", self.partitions.map(|n| n.to_string()));
         flag("dev.instances", self.instances.map(|n| n.to_string()));
-        // Names that are not UTF-8 are none of ours.
-        let environment = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-        let environment = environment.collect();
         #[cfg(feature = "failpoints")]
-        let environment = super::kill_at::arm(environment)?;
-        let settings = Sources { file: self.config.clone(), environment, flags }.load()?;
+        {
+            sources.environment = super::kill_at::arm(sources.environment)?;
+        }
+        let settings = sources.load()?;
         settings.validate()?;
         Ok(settings)
     }
@@ -84,7 +101,7 @@ pub fn run(args: &DevArgs) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            complain(&why);
+            complain(&why.to_string());
             ExitCode::from(if why.is_usage() { 2 } else { 1 })
         }
     }
@@ -149,12 +166,12 @@ fn start_line<L: DevLog>(settings: &Settings, dev: &Dev<L>) -> String {
 }
 
 // A reader that went away is no reason to stop serving.
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     let mut out = std::io::stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 #[expect(clippy::print_stderr, reason = "why the program does not go on, for whoever started it")]
-fn complain(why: &DevError) {
+pub(super) fn complain(why: &str) {
     eprintln!("dualtrack: {why}");
 }

@@ -22,6 +22,20 @@ pub enum DevError {
         /// What must hold.
         rule: &'static str,
     },
+    /// Two settings of different sections contradict each other.
+    #[error("settings: {key} = {value} contradicts {other} = {other_value}: {rule}")]
+    Between {
+        /// Its key.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// The other key.
+        other: &'static str,
+        /// Its value.
+        other_value: String,
+        /// What must hold.
+        rule: &'static str,
+    },
     /// A layer of settings cannot be read, or sets what is not known.
     #[error("settings: {0}")]
     Layer(String),
@@ -74,10 +88,33 @@ pub enum DevError {
 }
 
 impl DevError {
+    /// The rule with its keys and values, whether it is broken or not; for what is no rule, the error.
+    pub fn rule(&self) -> String {
+        match self {
+            Self::Conflict(conflict) => {
+                let ConfigConflict { first, first_value, second, second_value, rule } = conflict;
+                format!("`coordinator.{first}` = {first_value}, `coordinator.{second}` = {second_value}: {rule}")
+            }
+            Self::Setting { key, value, rule } => format!("`{key}` = {value}: {rule}"),
+            Self::Between { key, value, other, other_value, rule } => {
+                format!("`{key}` = {value}, `{other}` = {other_value}: {rule}")
+            }
+            Self::Layer(_)
+            | Self::InUse { .. }
+            | Self::Folder { .. }
+            | Self::Log(_)
+            | Self::Store(_)
+            | Self::Listen { .. }
+            | Self::Threads(_)
+            | Self::Ended { .. }
+            | Self::Late(_) => self.to_string(),
+        }
+    }
+
     /// Whether the settings are to blame, so that starting again changes nothing.
     pub const fn is_usage(&self) -> bool {
         match self {
-            Self::Conflict(_) | Self::Setting { .. } | Self::Layer(_) => true,
+            Self::Conflict(_) | Self::Setting { .. } | Self::Between { .. } | Self::Layer(_) => true,
             Self::InUse { .. }
             | Self::Folder { .. }
             | Self::Log(_)

@@ -9,10 +9,10 @@ use config::{Config, Environment, File, FileFormat};
 use super::{DevError, Settings};
 
 /// The defaults, with what each of them means.
-const DEFAULTS: &str = include_str!("config.default.toml");
+pub(super) const DEFAULTS: &str = include_str!("config.default.toml");
 
 /// Prefix of settings in the environment.
-const PREFIX: &str = "DUALTRACK_";
+pub(super) const PREFIX: &str = "DUALTRACK_";
 
 /// Variables with the prefix that are no settings: they belong to the command line itself.
 const OTHERS: [&str; 4] = ["DUALTRACK_URL", "DUALTRACK_PROFILE", "DUALTRACK_LOG", "DUALTRACK_CONFIG"];

@@ -8,7 +8,7 @@ use coordinator::owner::{LockUnavailablePolicy, OwnerConfig};
 use serde::{Deserialize, Serialize};
 use task_core::decide::RetryPolicy;
 use task_engine::EngineConfig;
-use task_events::{Incarnation, MAX_PARTITIONS, Text};
+use task_events::{Incarnation, Text};
 
 use super::DevError;
 
@@ -132,37 +132,6 @@ pub struct EngineSettings {
 }
 
 impl Settings {
-    /// Refuses what contradicts itself; the first broken rule is named with keys and values.
-    ///
-    /// # Errors
-    /// [`DevError::Conflict`] or [`DevError::Setting`].
-    pub fn validate(&self) -> Result<(), DevError> {
-        let rule = |ok: bool, key, value: String, rule| {
-            if ok { Ok(()) } else { Err(DevError::Setting { key, value, rule }) }
-        };
-        let dev = &self.dev;
-        let partitions = (1..=MAX_PARTITIONS).contains(&dev.partitions);
-        rule(partitions, "dev.partitions", dev.partitions.to_string(), "1 to 1024")?;
-        rule((1..=2).contains(&dev.instances), "dev.instances", dev.instances.to_string(), "1 or 2")?;
-        let threads = (1..=64).contains(&dev.worker_threads);
-        rule(threads, "dev.worker_threads", dev.worker_threads.to_string(), "1 to 64")?;
-        let strangers = "only loopback addresses are served without --insecure, since nobody is authenticated yet";
-        let loopback = dev.insecure || self.addresses()?.iter().all(|address| address.ip().is_loopback());
-        rule(loopback, "dev.listen", dev.listen.clone(), strangers)?;
-        let reachable = self.log.kind == LogKind::Embedded || !self.log.bootstrap.is_empty();
-        let bootstrap = "log.kind = kafka needs HOST:PORT of a broker";
-        rule(reachable, "log.bootstrap", self.log.bootstrap.clone(), bootstrap)?;
-        let durable = self.log.kind == LogKind::Embedded || self.archive.enabled;
-        let kept = "archive.enabled = false keeps nothing, a topic keeps everything: use log.kind = embedded";
-        rule(durable, "log.kind", "kafka".to_owned(), kept)?;
-        self.owner().validate()?;
-        let ttl = self.lock.ttl_ms <= self.coordinator.lease_ms && self.lock.ttl_ms > 0;
-        let lease = "above 0, and at most coordinator.lease_ms: the lock of an attempt that is over must go away";
-        rule(ttl, "lock.ttl_ms", self.lock.ttl_ms.to_string(), lease)?;
-        let engine = self.engine("task-engine".into(), Incarnation(0));
-        engine.check().map_err(|why| DevError::Layer(format!("task_engine: {why}")))
-    }
-
     /// Addresses to listen on, one for each instance.
     ///
     /// # Errors
