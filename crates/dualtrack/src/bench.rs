@@ -39,6 +39,7 @@ const PARTITIONS: u16 = 16;
 
 /// Arguments of the benchmarks.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:\n  dualtrack bench --seconds 60 --dir /tmp")]
 pub struct BenchArgs {
     /// Take only these figures
     #[arg(long, value_enum, value_delimiter = ',', num_args = 1.., value_name = "NAME")]

@@ -33,6 +33,7 @@ const QUEUE: &str = "files";
 
 /// Arguments of the demo.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:\n  dualtrack demo --dir .")]
 pub struct DemoArgs {
     /// Directory tree whose files become tasks
     #[arg(long, default_value = ".")]

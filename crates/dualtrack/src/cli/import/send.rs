@@ -88,11 +88,13 @@ impl Sending {
     // Tries until all are settled or it is enough; what must be halved comes back.
     async fn group(&self, open: &mut [Open], mut group: Vec<usize>) -> Option<Vec<usize>> {
         let mut pause_ms = FIRST_PAUSE_MS;
+        let mut begun = None;
         loop {
             group.retain(|&i| open[i].outcome.is_none());
-            if group.is_empty() || self.is_enough(open, &group) {
+            if group.is_empty() || self.is_enough(open, &group, begun) {
                 return None;
             }
+            begun.get_or_insert_with(|| SystemClock.boot_ms());
             let before = group.len();
             let tried = self.try_once(open, &group).await;
             if tried.halves.is_some() {
@@ -110,7 +112,8 @@ impl Sending {
         }
     }
 
-    fn is_enough(&self, open: &mut [Open], group: &[usize]) -> bool {
+    // Nobody runs out of patience with lines that were not tried: a slow pipe may have kept them back.
+    fn is_enough(&self, open: &mut [Open], group: &[usize], begun: Option<u64>) -> bool {
         let over = self.until.is_some_and(|until| SystemClock.wall_ms() > until);
         if over {
             for &i in group {
@@ -118,7 +121,8 @@ impl Sending {
                 open[i].last = Outcome::NotSent(what.to_owned());
             }
         }
-        let waited = SystemClock.boot_ms().saturating_sub(self.moved.load(Ordering::Relaxed));
+        let since = |begun: u64| begun.max(self.moved.load(Ordering::Relaxed));
+        let waited = begun.map_or(0, |begun| SystemClock.boot_ms().saturating_sub(since(begun)));
         over || self.stop.is_requested() || waited > self.patience_ms
     }
 
