@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use rest_client::ClientError;
-use rest_client::contract::Retry;
+use rest_client::contract::{Code, Retry};
 
 use super::screen::plain;
 use super::server::{self, Origin};
@@ -90,6 +90,9 @@ fn next(error: &ClientError, ask: &str) -> Option<String> {
         }
         ClientError::Unsendable { .. } => None,
         ClientError::UnknownOutcome { .. } => Some(ask.to_owned()).filter(|ask| !ask.is_empty()),
+        ClientError::Problem(problem) if problem.code == Code::NoSuchPath => {
+            Some("is the server older than this program? `dualtrack version` tells".to_owned())
+        }
         ClientError::Problem(problem) => match problem.code.retry() {
             Retry::AskFirst => Some(match problem.facts.get("task_id").and_then(|id| id.as_str()) {
                 Some(id) => format!("it may have been done: look with `dualtrack task show {id}`"),

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::super::failure::note;
 use super::super::screen::plain;
@@ -130,15 +130,18 @@ impl Telling {
 fn bar(ahead: Option<u64>) -> ProgressBar {
     let target = ProgressDrawTarget::stderr();
     let (bar, template) = match ahead {
-        Some(lines) => (
-            ProgressBar::with_draw_target(Some(lines), target),
-            "{wide_bar} {human_pos}/{human_len}  {per_sec:>12}  {eta:>4} left",
-        ),
-        None => (ProgressBar::with_draw_target(None, target), "{spinner} {human_pos} lines  {per_sec}"),
+        Some(lines) => (ProgressBar::with_draw_target(Some(lines), target), "{wide_bar} {pos}/{len} {rate} {eta} left"),
+        None => (ProgressBar::with_draw_target(None, target), "{spinner} {pos} lines {rate}"),
     };
     // A template that is fixed here; without it the bar's own.
     match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style),
+        Ok(style) => bar.with_style(style.with_key("rate", rate)),
         Err(_) => bar,
     }
+}
+
+// Whole lines a second: the bar's own form has twelve digits behind the point, and breaks narrow lines.
+fn rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    // A bar that cannot be drawn now is drawn the next time.
+    let _ = write!(out, "{:.0}/s", state.per_sec());
 }
