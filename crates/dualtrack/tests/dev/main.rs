@@ -4,5 +4,6 @@ mod command_line;
 mod import_answers;
 mod imports;
 mod kit;
+mod nouns;
 mod processes;
 mod torn_tail;
