@@ -20,3 +20,4 @@ mod mutants;
 mod overdue;
 mod ownership;
 mod rows;
+mod silence;

@@ -390,26 +390,6 @@ pub fn a_forged_owner_seq_makes_it_claim_again() {
 }
 
 #[test]
-pub fn somebody_silent_for_15_s_while_there_is_work_is_an_alarm() {
-    let mut w = World::new();
-    w.play("submit t1");
-    w.foreign_claim();
-    w.hold_log = true;
-    w.wait(14_000);
-    assert_eq!(w.alarms("owner_silent"), 0);
-    w.wait(10_000);
-    assert_eq!(w.alarms("owner_silent"), 1);
-}
-
-#[test]
-pub fn an_owner_that_begins_has_not_been_listening_for_15_s() {
-    let mut w = World::new();
-    w.wait(20_000);
-    w.play("submit t1 | crash | wait 3s");
-    assert_eq!(w.alarms("owner_silent"), 0);
-}
-
-#[test]
 pub fn forgotten_requests_are_neither_answered_nor_served() {
     let mut w = World::new();
     let p = w.step("poll w1 wait=60s").unwrap();
