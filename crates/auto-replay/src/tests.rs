@@ -7,7 +7,9 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt as _};
 use parking_lot::Mutex;
 use service_kit::testing::{Driven, ManualClock, ScriptedLog};
-use snapshot_store::{CheckpointName, KeyRow, PayloadItem, RowWrite, SnapshotRow, StoreError};
+use snapshot_store::{
+    CheckpointName, EndedPage, EndedSpan, KeyRow, PayloadItem, RowWrite, SnapshotRow, StoreError, TaskSummary,
+};
 use task_core::HistoryEntry;
 use task_core::decide::RetryPolicy;
 use task_events::{
@@ -71,6 +73,15 @@ impl SnapshotStore for Store {
         _: Text,
         _: usize,
     ) -> impl Future<Output = Answer<Vec<TaskId>>> + Send + 'static {
+        unused()
+    }
+    fn ended(&self, _: EndedSpan, _: usize) -> impl Future<Output = Answer<EndedPage>> + Send + 'static {
+        unused()
+    }
+    fn ended_task(&self, _: TaskId) -> impl Future<Output = Answer<Option<TaskSummary>>> + Send + 'static {
+        unused()
+    }
+    fn secret(&self, _: &'static str, _: [u8; 32]) -> impl Future<Output = Answer<[u8; 32]>> + Send + 'static {
         unused()
     }
     fn put_payloads(&self, _: Vec<(TaskId, PayloadItem, Bytes)>) -> impl Future<Output = Answer<()>> + Send + 'static {

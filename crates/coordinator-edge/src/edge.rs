@@ -8,8 +8,10 @@ use coordinator::surface::{NoPeers, Surface};
 use parking_lot::{Mutex, MutexGuard};
 use service_kit::{Clock, Entropy, Metrics};
 use task_events::Text;
+use tokio::sync::OnceCell;
 
 use crate::probes::Seen;
+use crate::stream::Streams;
 
 /// Limits of the server. Durations in ms.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +78,9 @@ pub struct Edge<L, S, C, P = NoPeers>(Arc<Inner<L, S, C, P>>);
 struct Inner<L, S, C, P> {
     parts: EdgeParts<L, S, C, P>,
     progress: Mutex<Seen>,
+    /// Secret of cursors, once it is known.
+    secret: OnceCell<[u8; 32]>,
+    streams: Streams,
 }
 
 impl<L, S, C, P> Clone for Edge<L, S, C, P> {
@@ -95,12 +100,27 @@ impl<L, S, C, P> Deref for Edge<L, S, C, P> {
 impl<L, S, C: Clock, P> Edge<L, S, C, P> {
     /// An edge of these parts.
     pub fn new(parts: EdgeParts<L, S, C, P>) -> Self {
-        Self(Arc::new(Inner { parts, progress: Mutex::default() }))
+        Self(Arc::new(Inner {
+            parts,
+            progress: Mutex::default(),
+            secret: OnceCell::new(),
+            streams: Streams::default(),
+        }))
     }
 
     /// How far partitions were when they were last seen to move.
     pub(crate) fn progress(&self) -> MutexGuard<'_, Seen> {
         self.0.progress.lock()
+    }
+
+    /// The secret of cursors, which the instances agree on by the store.
+    pub(crate) fn secret(&self) -> &OnceCell<[u8; 32]> {
+        &self.0.secret
+    }
+
+    /// Streams of events.
+    pub(crate) fn streams(&self) -> &Streams {
+        &self.0.streams
     }
 
     /// A number nobody can guess.

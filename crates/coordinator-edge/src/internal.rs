@@ -10,7 +10,8 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use axum::routing::post;
-use coordinator::forwarding::{decode_command, encode_answer};
+use bytes::Bytes;
+use coordinator::forwarding::{ForwardingError, decode_ask, decode_command, encode_answer, encode_seen};
 use coordinator::owner::{Answer, Command};
 use coordinator::surface::Peers;
 use event_log::EventLog;
@@ -27,6 +28,8 @@ use crate::upstream::parameters::query;
 pub(crate) const ASK: &str = "/internal/v1/ask";
 /// Path of polls, which go to every owner of the instance.
 pub(crate) const POLL: &str = "/internal/v1/poll";
+/// Path of what is asked about workers.
+pub(crate) const WORKERS: &str = "/internal/v1/workers";
 /// Content type of both sides.
 pub(crate) const MSGPACK: &str = "application/msgpack";
 
@@ -40,7 +43,10 @@ where
     C: Clock,
     P: Peers,
 {
-    Router::new().route(ASK, post(Edge::<L, S, C, P>::ask)).route(POLL, post(Edge::<L, S, C, P>::poll))
+    Router::new()
+        .route(ASK, post(Edge::<L, S, C, P>::ask))
+        .route(POLL, post(Edge::<L, S, C, P>::poll))
+        .route(WORKERS, post(Edge::<L, S, C, P>::told_workers))
 }
 
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
@@ -64,20 +70,37 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         told(&Answer::Poll(edge.surface.poll_here(poll).await))
     }
 
+    async fn told_workers(State(edge): State<Self>, request: Request) -> Answered {
+        query(request.uri(), &[])?;
+        let ask = decode_ask(&edge.packed(request).await?).map_err(|why| bad_command(&why))?;
+        packed(encode_seen(&edge.surface.workers_here(&ask)))
+    }
+
     async fn command(&self, request: Request) -> Result<Command, Failure> {
+        // One that this release does not know was certainly not carried out.
+        decode_command(&self.packed(request).await?).map_err(|why| bad_command(&why))
+    }
+
+    async fn packed(&self, request: Request) -> Result<Bytes, Failure> {
         let kind = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if kind != Some(MSGPACK) {
             let text = format!("the content type must be {MSGPACK}");
             return Err(Problem::new(Code::UnsupportedMediaType, text).field("Content-Type").limit(MSGPACK).into());
         }
-        let bytes = self.bytes(request, MAX_COMMAND_BYTES).await?;
-        // One that this release does not know was certainly not carried out.
-        decode_command(&bytes).map_err(|why| Problem::new(Code::InvalidParameter, why.to_string()).into())
+        self.bytes(request, MAX_COMMAND_BYTES).await
     }
 }
 
+fn bad_command(why: &ForwardingError) -> Failure {
+    Problem::new(Code::InvalidParameter, why.to_string()).into()
+}
+
 fn told(answer: &Answer) -> Answered {
-    let bytes = encode_answer(answer).map_err(|why| defect(why.to_string()))?;
+    packed(encode_answer(answer))
+}
+
+fn packed(bytes: Result<Vec<u8>, ForwardingError>) -> Answered {
+    let bytes = bytes.map_err(|why| defect(why.to_string()))?;
     let mut response = Response::new(Body::from(bytes));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(MSGPACK));
     Ok(response)

@@ -2,7 +2,8 @@
 //! through the command surface, and answered; nothing is decided here (design.md §2, §8).
 //!
 //! [`serve`] accepts connections; [`router`] is what answers them: `upstream` (those who create and
-//! read tasks), `worker` (those who run them), `probes` (health and metrics), `internal` (other
+//! read tasks), `lists` (many tasks at once), `operate` (queues, workers), `registry` (the schema), `stream` (the log as it
+//! grows), `worker` (those who run them), `probes` (health and metrics), `internal` (other
 //! instances). Whatever is refused leaves as RFC 9457 problem+json, by one table in `problems`.
 
 #![expect(
@@ -14,11 +15,15 @@ mod body;
 mod edge;
 mod internal;
 pub mod json;
+mod lists;
+mod operate;
 mod peers;
 mod probes;
 mod problems;
+mod registry;
 mod reply;
 mod server;
+mod stream;
 mod upstream;
 mod worker;
 
@@ -45,6 +50,10 @@ where
 {
     Router::new()
         .merge(upstream::router())
+        .merge(lists::router())
+        .merge(operate::router())
+        .merge(registry::router())
+        .merge(stream::router())
         .merge(worker::router())
         .merge(probes::router())
         .merge(internal::router())

@@ -5,18 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use coordinator::forwarding::{decode_answer, encode_command, unanswered};
+use coordinator::forwarding::{decode_answer, decode_seen, encode_ask, encode_command, unanswered};
 use coordinator::owner::{Answer, Command};
 use coordinator::service::GROUP;
-use coordinator::surface::Peers;
+use coordinator::surface::{Peers, WorkerSeen, WorkersAsk, WorkersTold};
 use event_log::{EventLog, MemberInfo};
+use futures::future::join_all;
 use parking_lot::RwLock;
 use service_kit::{Clock, Metrics};
 use task_events::{PartitionId, Text};
 use tokio::sync::Mutex;
 use worker_protocol::{Poll, PollAnswer};
 
-use crate::internal::{ASK, MSGPACK, POLL};
+use crate::internal::{ASK, MSGPACK, POLL, WORKERS};
 
 /// Pause between two looks at the group, ms: at most four times a second.
 const LOOK_MS: u64 = 250;
@@ -36,6 +37,9 @@ const ANSWER_MS: u64 = 11_000;
 
 /// Longest a poll is waited for, ms: the lease of what it brings runs already.
 const POLL_MS: u64 = 2_000;
+
+/// Longest an instance is waited for that is asked about workers, ms: it asks nobody.
+const WORKERS_MS: u64 = 2_000;
 
 /// The client cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -155,6 +159,15 @@ impl<L: EventLog, C: Clock> HttpPeers<L, C> {
     }
 }
 
+impl<L: EventLog, C: Clock> HttpPeers<L, C> {
+    async fn told(&self, instance: &Instance, ask: &WorkersAsk) -> Option<Vec<WorkerSeen>> {
+        let request = self.0.http.post(format!("{}{WORKERS}", instance.url.trim_end_matches('/')));
+        let request = request.header(reqwest::header::CONTENT_TYPE, MSGPACK).body(encode_ask(ask).ok()?);
+        let response = request.timeout(Duration::from_millis(WORKERS_MS)).send().await.ok()?;
+        decode_seen(&response.error_for_status().ok()?.bytes().await.ok()?).ok()
+    }
+}
+
 // What became of a command.
 enum Sent {
     Answered(Box<Answer>),
@@ -195,6 +208,16 @@ impl<L: EventLog, C: Clock> Peers for HttpPeers<L, C> {
     fn instances(&self) -> Vec<Text> {
         self.look_soon();
         self.0.known.read().iter().map(|instance| instance.name.clone()).collect()
+    }
+
+    async fn workers(&self, ask: &WorkersAsk) -> WorkersTold {
+        self.look().await;
+        let known = self.0.known.read().clone();
+        join_all(known.into_iter().map(|instance| async move {
+            let told = self.told(&instance, ask).await;
+            (instance.name, told)
+        }))
+        .await
     }
 
     async fn poll(&self, instance: &Text, poll: &Poll) -> Option<PollAnswer> {

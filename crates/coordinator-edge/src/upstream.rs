@@ -3,7 +3,7 @@
 mod batch;
 mod change;
 mod create;
-mod events;
+pub(crate) mod events;
 mod find;
 mod meaning;
 pub(crate) mod parameters;

@@ -14,6 +14,7 @@ use task_events::Offset;
 use worker_protocol::{HeartbeatAnswer, PollAnswer};
 
 use crate::owner::{Answer, Command, Why};
+use crate::surface::{WorkerSeen, WorkersAsk};
 
 /// Why a command or an answer cannot be passed on.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +69,26 @@ pub fn decode_answer(bytes: &[u8]) -> Result<Answer, ForwardingError> {
     decode("answer", bytes)
 }
 
+/// The bytes of what is asked about workers.
+pub fn encode_ask(ask: &WorkersAsk) -> Result<Vec<u8>, ForwardingError> {
+    encode("command", ask)
+}
+
+/// What these bytes ask; all of them.
+pub fn decode_ask(bytes: &[u8]) -> Result<WorkersAsk, ForwardingError> {
+    decode("command", bytes)
+}
+
+/// The bytes of workers seen.
+pub fn encode_seen(seen: &[WorkerSeen]) -> Result<Vec<u8>, ForwardingError> {
+    encode("answer", &seen)
+}
+
+/// The workers of these bytes; all of them.
+pub fn decode_seen(bytes: &[u8]) -> Result<Vec<WorkerSeen>, ForwardingError> {
+    decode("answer", bytes)
+}
+
 fn encode<T: Serialize>(what: &'static str, value: &T) -> Result<Vec<u8>, ForwardingError> {
     rmp_serde::to_vec_named(value).map_err(|why| ForwardingError::Encode { what, why })
 }
@@ -88,11 +109,12 @@ pub const fn unanswered(command: &Command) -> Answer {
         | Command::Cancel { .. }
         | Command::Replay { .. }
         | Command::Review { .. }
+        | Command::Release { .. }
         | Command::Queue { .. } => Answer::OutcomeUnknown { task_id: None },
         // What was handed out and did not arrive is not listed by the next poll and comes back.
         Command::Poll(_) => Answer::Poll(PollAnswer::Unavailable),
         Command::Heartbeat(_) => Answer::Heartbeat(HeartbeatAnswer::Unavailable),
-        Command::Get { .. } | Command::Await { .. } | Command::Why { .. } | Command::Find { .. } => {
+        Command::Get { .. } | Command::Await { .. } | Command::Why { .. } | Command::Find { .. } | Command::Look(_) => {
             Answer::Unavailable(Why::NotOwner)
         }
     }

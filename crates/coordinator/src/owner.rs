@@ -7,7 +7,7 @@
 //! Rooms: `phase` (claim, supersede) and `draining`; `folding` (what was read back); `flight`,
 //! `appending`, `settling` (own records from append to their end); `requests`, `asking` (who waits,
 //! and where a command goes); `creating`; `polling`, `dispatching`, `keys`, `keeping`, `handing_out`, `locking`; `leasing`,
-//! `arming`, `firing` (timers); `reporting`; `closed_tasks`, `awaiting`, `finding`, `why`; `rows`, `owed`, `checkpointing`; `clock`.
+//! `arming`, `firing` (timers); `reporting`; `closed_tasks`, `awaiting`, `finding`, `looking`, `why`; `rows`, `owed`, `checkpointing`; `clock`.
 
 mod alarm;
 mod appending;
@@ -34,6 +34,7 @@ mod leasing;
 mod line;
 mod loading;
 mod locking;
+mod looking;
 mod message;
 mod owed;
 mod phase;
@@ -63,6 +64,9 @@ pub use checkpointing::Checkpoint;
 pub use config::*;
 pub use freeze::Freeze;
 pub use inbox::{Inbox, OwnerHandle, inbox};
+pub use looking::{
+    ACCEPTED, AttemptSeen, ListAsk, Look, Looked, QUARANTINED, QueueFacts, TaskFilter, reason_of, verdict_byte,
+};
 pub use message::*;
 pub use shell::{Exit, HAND_OVER, Ports, Setup, run_partition};
 pub use starting::Start;
@@ -78,6 +82,7 @@ use firing::OverdueWindow;
 use flight::Flight;
 use leasing::Live;
 use locking::LockState;
+use looking::{OpenTasks, Verdicts};
 use owed::Owed;
 use work::{Job, Waiting};
 
@@ -222,6 +227,10 @@ pub struct Owner {
     /// Boot ms until which a task's former attempt may still run.
     holds: Map<TaskId, u64>,
     rejections: Map<TaskId, Rejections>,
+    /// Open tasks in order.
+    open: OpenTasks,
+    /// What became of the last records.
+    verdicts: Verdicts,
     /// Open tasks by creator, and creates under way.
     creators: Map<Text, usize>,
     creating: Map<Text, usize>,

@@ -5,6 +5,7 @@ mod peers;
 mod placing;
 mod polling;
 mod status;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::owner::{AWAIT_MAX_MS, Answer, Command, CreateTask, FindBy, OwnerHandl
 pub use peers::{NoPeers, Peers};
 pub use placing::Placement;
 pub use status::{PartitionStatus, Status};
+pub use workers::{WorkerSeen, WorkersAsk, WorkersTold};
 
 /// How long the edge waits for a partition's new owner, ms (design.md §8: 5 s).
 const OWNER_WAIT_MS: u64 = 5_000;
@@ -44,6 +46,7 @@ pub struct Surface<C, P = NoPeers> {
     turn: Arc<AtomicUsize>,
     had_nothing: Arc<Mutex<polling::HadNothing>>,
     closing: Arc<Closing>,
+    board: Arc<Mutex<workers::Board>>,
 }
 
 // The instance stops: whoever waits here for something to come is sent elsewhere.
@@ -63,8 +66,8 @@ impl<C: Clock> Surface<C> {
 impl<C: Clock, P: Peers> Surface<C, P> {
     /// A surface of an instance that owns nothing yet.
     pub fn with_peers(partitions: u16, clock: C, peers: P) -> Self {
-        let (owners, turn, had_nothing, closing) = Default::default();
-        Self { owners, partitions, clock, peers, turn, had_nothing, closing }
+        let (owners, turn, had_nothing, closing, board) = Default::default();
+        Self { owners, partitions, clock, peers, turn, had_nothing, closing, board }
     }
 
     pub(crate) fn insert(&self, partition: PartitionId, handle: OwnerHandle) {

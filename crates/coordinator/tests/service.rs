@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use assignment_lock::MemoryLock;
-use coordinator::forwarding::{decode_answer, decode_command, encode_answer, encode_command};
+use coordinator::forwarding::{
+    decode_answer, decode_ask, decode_command, decode_seen, encode_answer, encode_ask, encode_command, encode_seen,
+};
 use coordinator::owner::{Answer, Command, CreateTask, FindBy, Freeze, Identity, OwnerConfig, OwnerRules, Ports, Why};
 use coordinator::service::Service;
-use coordinator::surface::{Peers, Placement, Surface};
+use coordinator::surface::{Peers, Placement, Surface, WorkersAsk, WorkersTold};
 use event_log::{Durability, EmbeddedConfig, EmbeddedLog, EventLog as _};
 use futures::future::join_all;
 use parking_lot::Mutex;
@@ -64,6 +66,15 @@ impl Peers for InProcess {
             assert_eq!(poll.wait_ms, 0);
             Some(surface?.poll_here(poll).await)
         }
+    }
+
+    fn workers(&self, ask: &WorkersAsk) -> impl Future<Output = WorkersTold> + Send {
+        let bytes = encode_ask(ask).expect("it can be passed on");
+        let told = self.others().into_iter().map(|(name, surface)| {
+            let seen = surface.workers_here(&decode_ask(&bytes).expect("an ask"));
+            (name, decode_seen(&encode_seen(&seen).expect("it can be passed back")).ok())
+        });
+        std::future::ready(told.collect())
     }
 }
 

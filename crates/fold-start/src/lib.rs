@@ -8,4 +8,4 @@ mod start;
 
 pub use patience::{Away, LoadError, patient, pause};
 pub use source::{Checkpoints, FromTheStart, StoredCheckpoints};
-pub use start::{Origin, Start, load_start};
+pub use start::{Origin, Start, load_before, load_start};

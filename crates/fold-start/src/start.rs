@@ -53,6 +53,20 @@ pub async fn load_start<L: EventLog, S: SnapshotStore, C: Clock>(
     load_from(origin, found).await
 }
 
+/// Loads the newest valid checkpoint of a partition that does not lie behind an offset, else the state
+/// before offset 0: what must be folded from to know what became of the record there.
+///
+/// # Errors
+/// As [`load_start`]; also when the log has lost what lies between.
+pub async fn load_before<L: EventLog, S: SnapshotStore, C: Clock>(
+    origin: &Origin<'_, L, S, C>,
+    at: Offset,
+) -> Result<PartitionState, LoadError> {
+    let mut found = patient(origin.clock, || origin.store.checkpoints(origin.partition)).await?;
+    found.retain(|(name, _)| name.offset <= at);
+    Ok(load_from(origin, found).await?.0.fold)
+}
+
 /// The same of checkpoints that were read already.
 pub(crate) async fn load_from<L: EventLog, S: SnapshotStore, C: Clock>(
     origin: &Origin<'_, L, S, C>,

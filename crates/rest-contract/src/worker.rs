@@ -77,6 +77,9 @@ pub struct PollResponse {
     /// Attempts that must stop.
     #[serde(with = "forms::texts")]
     pub stop: Vec<ExecutionId>,
+    /// People want this process to take no more work: it finishes what it holds and ends.
+    #[serde(default)]
+    pub drain: bool,
 }
 
 /// An attempt handed to a worker. Its lease runs from the *sending* of the poll that brought it.

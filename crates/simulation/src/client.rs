@@ -248,7 +248,9 @@ impl Clients {
             | Answer::QueueChanged
             | Answer::Task(_)
             | Answer::Why(_)
-            | Answer::Found(_) => Outcome::Ok,
+            | Answer::Found(_)
+            | Answer::Looked(_)
+            | Answer::WorkerReleased => Outcome::Ok,
             Answer::KeyConflict { .. }
             | Answer::BacklogFull { .. }
             | Answer::PlacementConflict { .. }

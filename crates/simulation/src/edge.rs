@@ -61,6 +61,8 @@ pub async fn ask(surface: Surface<SimClock>, partition: PartitionId, command: Co
         | Command::Get { task }
         | Command::Why { task } => surface.about(task, command).await,
         Command::Await { task, wait_ms } => surface.await_task(task, wait_ms).await,
-        Command::Find { .. } | Command::Queue { .. } => surface.about(beside.unwrap_or(TaskId::ZERO), command).await,
+        Command::Find { .. } | Command::Look(_) | Command::Release { .. } | Command::Queue { .. } => {
+            surface.about(beside.unwrap_or(TaskId::ZERO), command).await
+        }
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod checkpoints;
 pub mod durable;
+pub mod ended;
 pub mod keys;
 pub mod listings;
 pub mod payloads;
@@ -68,6 +69,9 @@ macro_rules! conformance_suite {
             listings: a_trace_finds_its_tasks_newest_first, a_business_key_finds_the_tasks_of_its_creator,
                 names_are_told_apart, a_task_is_listed_until_half_a_year_after_its_end, a_replayed_task_stays_listed,
                 a_late_writer_changes_no_life, what_has_expired_takes_no_place;
+            ended: ended_tasks_are_listed_page_by_page_in_both_orders, only_the_last_end_counts,
+                a_code_finds_the_failures_it_ended, review_waits_until_somebody_decides,
+                a_late_writer_brings_nothing_back, an_end_is_known_for_half_a_year, a_secret_stays;
             payloads: items_are_told_apart, a_payload_is_overwritten, several_are_one_write,
                 several_are_read_in_the_order_asked, a_payload_goes_sixty_days_after_its_last_write;
             checkpoints: acked_never_goes_back, chunks_lie_under_their_hash, the_highest_comes_first,

@@ -7,6 +7,7 @@
 mod coding;
 mod config;
 mod directory;
+mod ended;
 mod staged;
 mod tables;
 mod upkeep;
@@ -30,9 +31,13 @@ pub use self::directory::OpenError;
 use self::coding::Stored;
 use self::tables::{Table, Tables};
 use self::writer::{Queue, Upkeep, Work, Write, Writer};
+use crate::ended::entries;
 use crate::lifetimes::{NEVER, PAYLOAD_TTL_MS, expires_ms, listed_until_ms};
 use crate::listing::Listing;
-use crate::{CheckpointName, Clock, KeyRow, PayloadItem, RowKind, RowWrite, SnapshotRow, SnapshotStore, StoreError};
+use crate::{
+    CheckpointName, Clock, EndedPage, EndedSpan, KeyRow, PayloadItem, RowKind, RowWrite, SnapshotRow, SnapshotStore,
+    StoreError, TaskSummary,
+};
 
 /// The durable store. Clones share one directory; it is given back when the last of them is gone,
 /// or by [`EmbeddedStore::close`].
@@ -176,6 +181,12 @@ fn code(write: RowWrite, out: &mut Vec<(Table, Bytes, Stored)>) -> Answer<()> {
             out.push((table, key.into(), Stored { at_us, expires_ms, body: Bytes::new() }));
         }
     }
+    if let RowKind::Snapshot(snapshot) = &write.row {
+        for (entry, expires_ms) in entries(snapshot, at_us) {
+            let (table, key, body) = coding::ended_entry(entry, snapshot.core.id)?;
+            out.push((table, key.into(), Stored { at_us, expires_ms, body }));
+        }
+    }
     let expires_ms = expires_ms(&write.row, at_us);
     let (table, key, body) = coding::row(write.row)?;
     out.push((table, key.into(), Stored { at_us, expires_ms, body }));
@@ -235,6 +246,34 @@ impl SnapshotStore for EmbeddedStore {
         limit: usize,
     ) -> impl Future<Output = Answer<Vec<TaskId>>> + Send + 'static {
         self.listed(Listing::BusinessKey { creator, key: business_key }, limit)
+    }
+
+    fn ended(&self, span: EndedSpan, limit: usize) -> impl Future<Output = Answer<EndedPage>> + Send + 'static {
+        self.read(move |tables, now_ms| ended::page(tables, &span, now_ms, limit))
+    }
+
+    fn ended_task(&self, task: TaskId) -> impl Future<Output = Answer<Option<TaskSummary>>> + Send + 'static {
+        self.read(move |tables, now_ms| ended::summary(tables, task, now_ms))
+    }
+
+    fn secret(
+        &self,
+        name: &'static str,
+        proposed: [u8; 32],
+    ) -> impl Future<Output = Answer<[u8; 32]>> + Send + 'static {
+        let body = Bytes::copy_from_slice(&proposed);
+        let stored = Stored { at_us: 0, expires_ms: NEVER, body };
+        let written = self.write_one(Work::Write(Write::Secret(Bytes::from_static(name.as_bytes()), stored)));
+        let store = self.clone();
+        async move {
+            written.await?;
+            let read = store.read(move |tables, _| {
+                let found = tables.get(Table::Secrets, name.as_bytes())?;
+                let bytes = found.and_then(|stored| stored.body.as_ref().try_into().ok());
+                bytes.ok_or_else(|| Table::Secrets.damaged(name.as_bytes(), "not 32 bytes"))
+            });
+            read.await
+        }
     }
 
     fn put_payloads(

@@ -11,6 +11,7 @@
 pub mod conformance;
 #[cfg(feature = "embedded")]
 mod embedded;
+mod ended;
 mod lifetimes;
 mod listing;
 mod memory;
@@ -18,6 +19,7 @@ mod port;
 
 #[cfg(feature = "embedded")]
 pub use embedded::{Durability, EmbeddedConfig, EmbeddedStore, OpenError};
+pub use ended::{EndedList, EndedPage, EndedSpan, TaskSummary};
 pub use lifetimes::{Clock, DAY_MS, KEY_TTL_MS, LISTING_TTL_MS, OVERFLOW_TTL_MS, PAYLOAD_TTL_MS, SNAPSHOT_TTL_MS};
 pub use memory::MemoryStore;
 pub use port::*;

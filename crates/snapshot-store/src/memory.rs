@@ -14,7 +14,14 @@ use task_events::{Offset, PartitionId, Sha256Hash, TaskId, Text};
 
 use crate::lifetimes::{PAYLOAD_TTL_MS, expires_ms, listed_until_ms, surplus};
 use crate::listing::Listing;
-use crate::{CheckpointName, Clock, KeyRow, PayloadItem, RowKind, RowWrite, SnapshotRow, SnapshotStore, StoreError};
+use crate::{
+    CheckpointName, Clock, EndedPage, EndedSpan, KeyRow, PayloadItem, RowKind, RowWrite, SnapshotRow, SnapshotStore,
+    StoreError, TaskSummary,
+};
+
+mod ended;
+
+use ended::Ended;
 
 /// A row with its timestamp and its end.
 struct Kept<T> {
@@ -33,6 +40,8 @@ impl<T: Clone> Kept<T> {
 struct Content {
     snapshots: HashMap<TaskId, Kept<SnapshotRow>>,
     listings: HashMap<Listing, HashMap<TaskId, Kept<()>>>,
+    ended: Ended,
+    secrets: HashMap<&'static str, [u8; 32]>,
     keys: HashMap<Sha256Hash, Kept<KeyRow>>,
     overflow: HashMap<TaskId, HashMap<Offset, Kept<HistoryEntry>>>,
     payloads: HashMap<(TaskId, PayloadItem), (i64, Bytes)>,
@@ -96,6 +105,7 @@ impl MemoryStore {
             let expires_ms = expires_ms(&write.row, at_us);
             match write.row {
                 RowKind::Snapshot(row) => {
+                    content.ended.write(&row, at_us);
                     for listing in Listing::of(&row) {
                         let entry = Kept { at_us, expires_ms: listed_until_ms(&row), row: () };
                         newest(content.listings.entry(listing).or_default(), row.core.id, entry);
@@ -160,6 +170,24 @@ impl SnapshotStore for MemoryStore {
         limit: usize,
     ) -> impl Future<Output = Answer<Vec<TaskId>>> + Send + 'static {
         ready(Ok(self.listed(&Listing::BusinessKey { creator, key: business_key }, limit)))
+    }
+
+    fn ended(&self, span: EndedSpan, limit: usize) -> impl Future<Output = Answer<EndedPage>> + Send + 'static {
+        let now = self.now_ms();
+        ready(Ok(self.content.lock().ended.page(&span, now, limit)))
+    }
+
+    fn ended_task(&self, task: TaskId) -> impl Future<Output = Answer<Option<TaskSummary>>> + Send + 'static {
+        let now = self.now_ms();
+        ready(Ok(self.content.lock().ended.summary(task, now)))
+    }
+
+    fn secret(
+        &self,
+        name: &'static str,
+        proposed: [u8; 32],
+    ) -> impl Future<Output = Answer<[u8; 32]>> + Send + 'static {
+        ready(Ok(*self.content.lock().secrets.entry(name).or_insert(proposed)))
     }
 
     fn put_payloads(

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use task_core::{CoreState, HistoryEntry, Row};
 use task_events::{Offset, PartitionEpoch, PartitionId, RuleVersion, Sha256Hash, TaskId, Text};
 
+use crate::{EndedPage, EndedSpan, TaskSummary};
+
 /// The row of a task in `task_state_snapshots`: whole, never a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotRow {
@@ -45,7 +47,9 @@ pub struct RowWrite {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowKind {
     /// `task_state_snapshots`, and with it, all or nothing and at the same timestamp, what it is
-    /// found by: `tasks_by_trace` if the caller gave a trace, `tasks_by_business_key` if it gave one.
+    /// found by: `tasks_by_trace` if the caller gave a trace, `tasks_by_business_key` if it gave one; of
+    /// a closed task `tasks_by_time`, `failures_by_code` if it ended with a code, and `review_queue` if
+    /// somebody must look at it. One that is reviewed or open again leaves `review_queue`.
     Snapshot(SnapshotRow),
     /// `idempotency_keys`.
     Key(KeyRow),
@@ -169,6 +173,30 @@ pub trait SnapshotStore: Clone + Send + Sync + 'static {
         business_key: Text,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<TaskId>, StoreError>> + Send + 'static;
+
+    /// Tasks that ended, in the order of the span; looks at `limit` entries at most (at least one) and
+    /// says how far that was. What is found is the task's last end that was written: one that is open
+    /// again is still shown as it ended before. Each lives [`LISTING_TTL_MS`](crate::LISTING_TTL_MS)
+    /// after its end.
+    fn ended(
+        &self,
+        span: EndedSpan,
+        limit: usize,
+    ) -> impl Future<Output = Result<EndedPage, StoreError>> + Send + 'static;
+
+    /// The `tasks_by_time` row of a task: its last end that was written.
+    fn ended_task(
+        &self,
+        task: TaskId,
+    ) -> impl Future<Output = Result<Option<TaskSummary>, StoreError>> + Send + 'static;
+
+    /// The secret of this name, shared by all who use the store: the one that is there, else from now
+    /// on the proposed one. Never changes, never expires.
+    fn secret(
+        &self,
+        name: &'static str,
+        proposed: [u8; 32],
+    ) -> impl Future<Output = Result<[u8; 32], StoreError>> + Send + 'static;
 
     /// Stores payload bytes: primary data, before the event that names their hash. Each item lives
     /// [`PAYLOAD_TTL_MS`](crate::PAYLOAD_TTL_MS) from this write on; of one item named twice the later

@@ -64,7 +64,7 @@ impl PartitionState {
                 (_, None) => return Err(Reason::WrongKey),
                 (Body::TaskCreated(_), Some(id)) => self.create(record, id)?,
                 (Body::TaskReplayRequested(b), Some(id)) => self.reopen(record, id, b)?,
-                (Body::TaskReviewed(b), Some(id)) => self.review(record, id, &b.carried)?,
+                (Body::TaskReviewed(b), Some(id)) => self.review(record, id, b)?,
                 (_, Some(id)) => self.move_on(record, id)?,
             },
         };

@@ -35,7 +35,7 @@ pub use noted::{MAX_NOTED, NotedReports};
 pub use partition::{Admission, Counters, LastRecord, Owner, PartitionState};
 pub use pending::{Pen, pen_of, pending_work};
 pub use reason::Reason;
-pub use row::{Plan, Row, StepEntry, timeout_error};
+pub use row::{Plan, Review, Row, StepEntry, timeout_error};
 pub use rules::{CancelRule, Rules, STANDARD};
 pub use table::{Frozen, Slot, TaskTable};
 pub use verdict::{Change, ControlChange, Record, Verdict};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use task_events::{
-    ClosedTask, ErrorCategory, EventSequence, Incarnation, Offset, ReplayFrom, Sha256Hash, SkippedStep, StepDone,
-    TaskCreated, TaskReplayRequested, TaskState, Text, TimeoutConfig, TimeoutKind,
+    ClosedTask, ErrorCategory, EventSequence, Incarnation, Offset, ReplayFrom, ReviewOutcome, Sha256Hash, SkippedStep,
+    StepDone, TaskCreated, TaskReplayRequested, TaskState, Text, TimeoutConfig, TimeoutKind,
 };
 
 use crate::{History, HistoryEntry, Reason, Record};
@@ -30,6 +30,15 @@ pub struct Plan {
     pub resume_from_step: Option<Text>,
     /// Steps not to run again.
     pub skip: Vec<SkippedStep>,
+}
+
+/// What people have to do with a task's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Review {
+    /// They should look at it, says TaskFailedPermanently.
+    Waiting,
+    /// They have, says TaskReviewed.
+    Decided(ReviewOutcome),
 }
 
 /// Row fields of one open task. Times are Unix ms by the writer of the event.
@@ -112,6 +121,9 @@ pub struct Row {
     pub result_data_hash: Option<Sha256Hash>,
     /// Workers the engine wants avoided.
     pub avoid_workers: Vec<Text>,
+    /// Whether people should look at the end of the run, or have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
 }
 
 impl Row {
@@ -165,6 +177,7 @@ impl Row {
             overdue_noted: 0,
             result_data_hash: None,
             avoid_workers: Vec::new(),
+            review: None,
         }
     }
 

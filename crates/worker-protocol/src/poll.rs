@@ -68,6 +68,8 @@ pub enum PollAnswer {
     },
     /// A newer process of this worker has polled: finish what runs and drain.
     Superseded,
+    /// People want this process to take no more work: finish what runs and end.
+    Drain,
     /// Nobody can answer now: poll again.
     Unavailable,
 }

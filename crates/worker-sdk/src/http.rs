@@ -133,7 +133,11 @@ impl<C: WorkerClock> HttpCoordinator<C> {
         let sent_at = self.0.clock.now().boot_ms;
         match self.0.hosts.send(Method::POST, &path, &[], Some(body), timeout).await? {
             Answer::Done(bytes) => {
-                let PollResponse { assignments, stop } = wire::from_json(&bytes)?;
+                let PollResponse { assignments, stop, drain } = wire::from_json(&bytes)?;
+                if drain {
+                    tracing::info!("people ask this worker to drain");
+                    return Ok(PollAnswer::Drain);
+                }
                 let mut inline = self.0.inline.lock();
                 inline.purge(self.0.clock.now().boot_ms);
                 let assignments = assignments.into_iter().map(|body| {

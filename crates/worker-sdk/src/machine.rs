@@ -180,7 +180,7 @@ impl Machine {
                     }
                 }
             }
-            PollAnswer::Superseded => self.shared.draining = true,
+            PollAnswer::Superseded | PollAnswer::Drain => self.shared.draining = true,
             PollAnswer::Unavailable => {}
         }
     }

@@ -62,7 +62,9 @@ pub(crate) fn failure_of(answer: Answer, asked: &Asked) -> Failure {
         | Answer::QueueChanged
         | Answer::Task(_)
         | Answer::Why(_)
-        | Answer::Found(_) => return defect(format!("the owner answered another question: {answer:?}")),
+        | Answer::Found(_)
+        | Answer::Looked(_)
+        | Answer::WorkerReleased => return defect(format!("the owner answered another question: {answer:?}")),
     };
     Failure(match asked.task {
         Some(task) if !problem.facts.contains_key("task_id") => problem.fact("task_id", task.to_string()),

@@ -13,7 +13,7 @@ use task_events::{ReplayFrom, RunNo, Text};
 
 use super::parameters::{Part, query, task_of};
 use super::validate::{DEFAULT_CLIENT, name_of, text_within};
-use crate::problems::{Answered, Asked, bad_field, failure_of};
+use crate::problems::{Answered, bad_field};
 use crate::{Edge, reply};
 
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
@@ -27,7 +27,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         if matches!(answer, Answer::CancelAccepted) {
             return reply::json(StatusCode::ACCEPTED, &CancelAccepted { task_id: task });
         }
-        Err(failure_of(answer, &Asked::about(task)))
+        Err(edge.refusal(answer, task).await)
     }
 
     pub(super) async fn replay(State(edge): State<Self>, id: Part, request: Request) -> Answered {
@@ -55,7 +55,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         if let Answer::Replayed { run_no } = answer {
             return reply::json(StatusCode::ACCEPTED, &Replayed { task_id: task, run_no: run_no.0 });
         }
-        Err(failure_of(answer, &Asked::about(task)))
+        Err(edge.refusal(answer, task).await)
     }
 }
 

@@ -89,6 +89,8 @@ pub(super) fn created_of(answer: Answer) -> Result<(StatusCode, Created), Answer
         | Answer::Task(_)
         | Answer::Why(_)
         | Answer::Found(_)
+        | Answer::Looked(_)
+        | Answer::WorkerReleased
         | Answer::PlacementConflict { .. }
         | Answer::TaskClosed { .. }
         | Answer::TaskOpen { .. }

@@ -32,20 +32,33 @@ pub(crate) fn task_of(part: Part) -> Result<TaskId, Failure> {
 
 /// The parameters of a query: only these, each once.
 pub(crate) fn query(uri: &Uri, known: &[&str]) -> Result<BTreeMap<String, String>, Failure> {
+    query_with_lists(uri, known, "").map(|(found, _)| found)
+}
+
+/// The same, except that the parameter of this name may be given several times.
+pub(crate) fn query_with_lists(
+    uri: &Uri,
+    known: &[&str],
+    list: &str,
+) -> Result<(BTreeMap<String, String>, Vec<String>), Failure> {
     let read = Query::<Vec<(String, String)>>::try_from_uri(uri);
     let pairs = read.map_err(|why| bad_parameter("query", &why.body_text(), "name=value pairs"))?.0;
-    let mut found = BTreeMap::new();
+    let (mut found, mut several) = (BTreeMap::new(), Vec::new());
     for (name, value) in pairs {
         if !known.contains(&name.as_str()) {
             let must = if known.is_empty() { "absent".to_owned() } else { format!("one of {}", known.join(", ")) };
             return Err(bad_parameter(&name, &value, &format!("{must}: it is not known")).into());
+        }
+        if name == list {
+            several.push(value);
+            continue;
         }
         if found.contains_key(&name) {
             return Err(bad_parameter(&name, &value, "given once").into());
         }
         found.insert(name, value);
     }
-    Ok(found)
+    Ok((found, several))
 }
 
 /// `30s`, `500ms`, or a number of ms.

@@ -13,7 +13,7 @@ use task_events::TaskId;
 
 use super::parameters::{Part, query, task_of, wait_ms};
 use super::view::view_of;
-use crate::problems::{Answered, Asked, Failure, failure_of, no_such_task};
+use crate::problems::{Answered, Failure, no_such_task};
 use crate::{Edge, reply};
 
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
@@ -32,7 +32,8 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
     /// The task as its owner sees it.
     pub(crate) async fn seen(&self, task: TaskId) -> Result<TaskSeen, Failure> {
         self.known_partition(task)?;
-        seen_of(self.surface.about(task, Command::Get { task }).await, task)
+        let answer = self.surface.about(task, Command::Get { task }).await;
+        self.seen_of(answer, task).await
     }
 
     // A server that shuts down does not wait for tasks.
@@ -40,7 +41,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         self.known_partition(task)?;
         let waits = Box::pin(self.surface.await_task(task, wait));
         match select(waits, shutdown.requested()).await {
-            Either::Left((answer, _)) => seen_of(answer, task),
+            Either::Left((answer, _)) => self.seen_of(answer, task).await,
             Either::Right(_) => {
                 let text = "the instance shuts down and waits no longer; ask again";
                 Err(Problem::new(Code::Draining, text).fact("task_id", task.to_string()).into())
@@ -52,8 +53,8 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
     pub(crate) fn known_partition(&self, task: TaskId) -> Result<(), Failure> {
         if task.partition().0 < self.surface.partitions() { Ok(()) } else { Err(no_such_task(task)) }
     }
-}
 
-fn seen_of(answer: Answer, task: TaskId) -> Result<TaskSeen, Failure> {
-    if let Answer::Task(seen) = answer { Ok(*seen) } else { Err(failure_of(answer, &Asked::about(task))) }
+    async fn seen_of(&self, answer: Answer, task: TaskId) -> Result<TaskSeen, Failure> {
+        if let Answer::Task(seen) = answer { Ok(*seen) } else { Err(self.refusal(answer, task).await) }
+    }
 }

@@ -17,7 +17,7 @@ use task_events::TaskState;
 
 use super::parameters::{Part, query, task_of};
 use super::view::as_of_of;
-use crate::problems::{Answered, Asked, failure_of};
+use crate::problems::Answered;
 use crate::{Edge, reply};
 
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
@@ -29,7 +29,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         if let Answer::Why(facts) = &answer {
             return reply::json(StatusCode::OK, &explain(facts));
         }
-        Err(failure_of(answer, &Asked::about(task)))
+        Err(edge.refusal(answer, task).await)
     }
 }
 

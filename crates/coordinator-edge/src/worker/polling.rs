@@ -54,7 +54,11 @@ pub(super) async fn poll<L: EventLog, S: SnapshotStore, C: Clock, P: Peers>(
         PollAnswer::Work { assignments, stop } => {
             let payloads = payloads(&edge, &assignments).await;
             let bodies = assignments.into_iter().zip(payloads).map(|(a, payload)| wire::assignment(a, payload));
-            reply::json(StatusCode::OK, &PollResponse { assignments: bodies.collect(), stop })
+            reply::json(StatusCode::OK, &PollResponse { assignments: bodies.collect(), stop, drain: false })
+        }
+        PollAnswer::Drain => {
+            let (assignments, stop) = (Vec::new(), Vec::new());
+            reply::json(StatusCode::OK, &PollResponse { assignments, stop, drain: true })
         }
         PollAnswer::Superseded => {
             Err(Problem::new(Code::Superseded, "a newer process of this worker has polled: drain").into())

@@ -37,12 +37,16 @@ pub struct Instance {
 
 impl World {
     pub fn new(partitions: u16) -> Self {
+        Self::with_store(partitions, MemoryStore::default())
+    }
+
+    pub fn with_store(partitions: u16, store: MemoryStore) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let mut config = EmbeddedConfig::new(dir.path(), partitions);
         config.durability = Durability::Volatile;
         let log = EmbeddedLog::open(config).expect("a log");
         let lock = MemoryLock::new(|| SystemClock.boot_ms());
-        Self { log, store: MemoryStore::default(), lock, _dir: dir }
+        Self { log, store, lock, _dir: dir }
     }
 
     pub fn start(&self, name: &'static str, config: EdgeConfig) -> Instance {

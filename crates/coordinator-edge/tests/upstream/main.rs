@@ -2,9 +2,14 @@
 //! pass requests on to each other.
 
 mod bad_input;
+mod gone;
 mod kit;
 mod life;
 mod limits;
+mod lists;
 mod numbers;
+mod operate;
+mod registry;
 mod slow;
+mod stream;
 mod two;

@@ -4,7 +4,7 @@ use std::mem::take;
 
 use task_core::decide::{self, Draft, View};
 use task_core::timers::Timers as _;
-use task_events::{Body, QueuePaused, QueueResumed, TaskId};
+use task_events::{Body, QueuePaused, QueueResumed, TaskId, WorkerReleased};
 
 use super::owed::Owes;
 use super::work::{Batch, Job, Origin};
@@ -61,6 +61,8 @@ impl Owner {
                 self.about_task(now, job, task);
             }
             Command::Find { .. } => self.find(now, job),
+            Command::Look(_) => self.look(now, job),
+            Command::Release { .. } => self.release_worker(now, job),
             Command::Queue { .. } => self.queue(now, job),
         }
     }
@@ -90,6 +92,13 @@ impl Owner {
             Body::QueueResumed(QueueResumed { queue, actor, reason })
         };
         self.append_for(now, job, vec![Draft::control(body)], Answer::QueueChanged);
+    }
+
+    fn release_worker(&mut self, now: Now, job: Job) {
+        let Command::Release { worker, actor, reason } = &job.command else { return };
+        let (worker_id, actor, reason) = (worker.clone(), actor.clone(), reason.clone());
+        let body = Body::WorkerReleased(WorkerReleased { worker_id, actor, reason });
+        self.append_for(now, job, vec![Draft::control(body)], Answer::WorkerReleased);
     }
 
     /// Appends for a request; it gets `answer` once the last record is read back as accepted.

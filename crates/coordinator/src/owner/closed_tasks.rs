@@ -90,6 +90,8 @@ impl Owner {
             | Command::Poll(_)
             | Command::Heartbeat(_)
             | Command::Find { .. }
+            | Command::Look(_)
+            | Command::Release { .. }
             | Command::Queue { .. } => None,
         };
         let Some(task) = task else { return };
@@ -172,6 +174,8 @@ impl Owner {
             | Command::Heartbeat(_)
             | Command::Report(_)
             | Command::Find { .. }
+            | Command::Look(_)
+            | Command::Release { .. }
             | Command::Queue { .. } => {
                 return;
             }

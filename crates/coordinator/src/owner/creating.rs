@@ -65,6 +65,8 @@ fn key_of(job: &Job) -> Option<Key> {
         | Command::Await { .. }
         | Command::Why { .. }
         | Command::Find { .. }
+        | Command::Look(_)
+        | Command::Release { .. }
         | Command::Queue { .. } => None,
     }
 }

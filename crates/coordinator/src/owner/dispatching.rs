@@ -49,6 +49,11 @@ impl Dispatch {
         self.queues.iter().filter(|(queue, _)| !self.paused.contains(*queue)).map(|(_, line)| line.len()).sum()
     }
 
+    /// Tasks of a queue that stand in line, paused or not.
+    pub(super) fn ready(&self, queue: &Text) -> usize {
+        self.queues.get(queue).map_or(0, Line::len)
+    }
+
     /// A task waits for a slot, and if it has a key, for that first.
     pub(super) fn offer(&mut self, now_ms: u64, id: TaskId, key: Option<KeyOf>, (queue, waits): (&Text, Waits)) {
         self.withdraw(now_ms, id);

@@ -1,8 +1,10 @@
 //! What was read back: fold it, then draw the consequences.
 
+use std::sync::Arc;
+
 use event_log::RawRecord;
 use task_core::{Admission, Change, ControlChange, LastRecord, Record, Verdict};
-use task_events::{Body, Offset, SUPPORTED_RULES, Service, TaskId, writer_of};
+use task_events::{Body, Offset, SUPPORTED_RULES, Service, TaskCreated, TaskId, writer_of};
 
 use super::{Alarm, Now, Owner, Phase, Stop};
 
@@ -24,6 +26,7 @@ impl Owner {
         match decoded {
             Err(reason) => {
                 self.fold.quarantine(raw.broker_ms);
+                self.verdicts.quarantined(raw.offset);
                 self.alarm(Alarm::Quarantined(raw.offset, reason));
             }
             Ok(event) => {
@@ -39,6 +42,7 @@ impl Owner {
 
     fn consequences(&mut self, now: Now, record: &Record, verdict: Verdict) {
         let rejected = verdict.rejected();
+        self.verdicts.note(record.offset, rejected);
         self.owe(now, record, &verdict);
         if let Verdict::Accepted(change) = verdict {
             if writer_of(record.event.kind) == Service::Coordinator {
@@ -59,14 +63,16 @@ impl Owner {
             Change::Opened(id) => {
                 self.moved(id);
                 self.dispatch.keys.forget_closed(id);
-                if let Some(creator) = self.creator(id) {
-                    *self.creators.entry(creator).or_default() += 1;
+                if let Some(created) = self.creation(id) {
+                    self.open.opened(id, &created.queue);
+                    *self.creators.entry(created.creator.clone()).or_default() += 1;
                 }
                 self.task_changed(now, id, record);
             }
             Change::Moved(id) | Change::Annotated(id) => self.task_changed(now, id, record),
             Change::Closed(closed) => {
                 self.moved(closed.core.id);
+                self.open.closed(closed.core.id, &closed.row.created.queue);
                 let creator = &closed.row.created.creator;
                 if let Some(n) = self.creators.get_mut(creator) {
                     *n = n.saturating_sub(1);
@@ -93,8 +99,8 @@ impl Owner {
         }
     }
 
-    fn creator(&self, id: TaskId) -> Option<task_events::Text> {
-        Some(self.fold.tasks.get(id)?.row.as_ref()?.created.creator.clone())
+    fn creation(&self, id: TaskId) -> Option<Arc<TaskCreated>> {
+        Some(self.fold.tasks.get(id)?.row.as_ref()?.created.clone())
     }
 
     /// Counts open tasks by creator anew.

@@ -13,6 +13,7 @@ use worker_protocol::{Heartbeat, HeartbeatAnswer, Poll, PollAnswer, Report, Repo
 
 use super::alarm::{Alarm, Stop};
 use super::checkpointing::Checkpoint;
+use super::looking::{Look, Looked};
 use super::why::WhyFacts;
 
 /// Where an answer goes; chosen by the caller, unique while it waits.
@@ -118,6 +119,17 @@ pub enum Command {
         /// At most so many, the newest ones.
         limit: usize,
     },
+    /// Many tasks at once, queues, workers.
+    Look(Look),
+    /// A worker's quarantine ends, in this partition.
+    Release {
+        /// Worker.
+        worker: Text,
+        /// Who asks.
+        actor: Text,
+        /// Why.
+        reason: Text,
+    },
     /// Pause or resume a queue in this partition.
     Queue {
         /// Queue.
@@ -152,7 +164,7 @@ impl Command {
     /// Whether it only reads: asking again is always safe.
     pub const fn is_read(&self) -> bool {
         match self {
-            Self::Get { .. } | Self::Await { .. } | Self::Why { .. } | Self::Find { .. } => true,
+            Self::Get { .. } | Self::Await { .. } | Self::Why { .. } | Self::Find { .. } | Self::Look(_) => true,
             Self::Create(_)
             | Self::Poll(_)
             | Self::Heartbeat(_)
@@ -160,6 +172,7 @@ impl Command {
             | Self::Cancel { .. }
             | Self::Replay { .. }
             | Self::Review { .. }
+            | Self::Release { .. }
             | Self::Queue { .. } => false,
         }
     }
@@ -179,6 +192,8 @@ impl Command {
             | Self::Get { .. }
             | Self::Why { .. }
             | Self::Find { .. }
+            | Self::Look(_)
+            | Self::Release { .. }
             | Self::Queue { .. } => 0,
         }
     }
@@ -263,6 +278,10 @@ pub enum Answer {
     Why(Box<WhyFacts>),
     /// Tasks, the newest one first.
     Found(Vec<TaskSeen>),
+    /// Many tasks at once, queues, workers.
+    Looked(Box<Looked>),
+    /// The release is on record.
+    WorkerReleased,
     /// 422: the partition that was asked for cannot keep the promise of the concurrency key.
     PlacementConflict {
         /// Partition of the task it shall stand beside.

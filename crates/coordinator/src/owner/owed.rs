@@ -60,6 +60,11 @@ impl Owed {
         self.closed.get(&task)
     }
 
+    /// Closed tasks that the store may not show yet, in no order that means anything.
+    pub(super) fn closed_ids(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.closed.keys().copied()
+    }
+
     /// Tasks whose row the store may not show yet, in no order that means anything.
     pub(super) fn tasks(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.entries.keys().filter_map(|what| match what {

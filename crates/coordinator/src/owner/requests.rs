@@ -24,6 +24,8 @@ impl Owner {
             | Command::Await { .. }
             | Command::Why { .. }
             | Command::Find { .. }
+            | Command::Look(_)
+            | Command::Release { .. }
             | Command::Queue { .. } => RequestKind::Other,
         };
         let until_ms = now.boot_ms.saturating_add(command.patience_ms());

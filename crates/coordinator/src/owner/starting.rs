@@ -14,6 +14,7 @@ use super::dispatching::Dispatch;
 use super::firing::OverdueWindow;
 use super::flight::Flight;
 use super::locking::LockState;
+use super::looking::{OpenTasks, Verdicts};
 use super::owed::Owed;
 use super::{Identity, Map, Owner, OwnerConfig, OwnerRules, Phase};
 
@@ -84,6 +85,8 @@ impl Owner {
             polled: Map::default(),
             holds: Map::default(),
             rejections: Map::default(),
+            open: OpenTasks::of(&start.fold),
+            verdicts: Verdicts::starting(start.fold.next_offset),
             creators: Map::default(),
             creating: Map::default(),
             dispatch: Dispatch::default(),

@@ -7,6 +7,7 @@ use std::future::ready;
 use task_events::{PartitionId, Text};
 use worker_protocol::{Poll, PollAnswer};
 
+use super::{WorkersAsk, WorkersTold};
 use crate::owner::{Answer, Command};
 
 /// Other instances. What they are asked they answer by [`super::Surface::ask_here`] and
@@ -30,6 +31,10 @@ pub trait Peers: Clone + Send + Sync + 'static {
     /// bounds it by its connection's timeout, since the lease of what comes back runs already.
     /// `None`: not answered, for whatever reason.
     fn poll(&self, instance: &Text, poll: &Poll) -> impl Future<Output = Option<PollAnswer>> + Send;
+
+    /// Asks every other instance about workers, which answers by [`super::Surface::workers_here`]; `None`
+    /// of one that does not answer, for whatever reason. Unlike the lists above it looks who is there.
+    fn workers(&self, ask: &WorkersAsk) -> impl Future<Output = WorkersTold> + Send;
 }
 
 /// There is no other instance.
@@ -51,5 +56,9 @@ impl Peers for NoPeers {
 
     fn poll(&self, _: &Text, _: &Poll) -> impl Future<Output = Option<PollAnswer>> + Send {
         ready(None)
+    }
+
+    fn workers(&self, _: &WorkersAsk) -> impl Future<Output = WorkersTold> + Send {
+        ready(Vec::new())
     }
 }

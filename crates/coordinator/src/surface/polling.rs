@@ -53,6 +53,9 @@ impl<C: Clock, P: Peers> Surface<C, P> {
     /// Work for a worker.
     pub async fn poll(&self, poll: Poll) -> PollAnswer {
         let until = self.clock.boot_ms().saturating_add(poll.wait_ms);
+        if self.noted(&poll) {
+            return PollAnswer::Drain;
+        }
         loop {
             // Registered before the backlogs are read, or an offer in between would be missed.
             let handles: Vec<_> = self.owners.read().values().cloned().collect();
@@ -60,6 +63,9 @@ impl<C: Clock, P: Peers> Surface<C, P> {
             woken.push(self.closing.told.notified().boxed());
             if self.is_closing() {
                 return PollAnswer::Unavailable;
+            }
+            if self.is_to_drain(&poll) {
+                return PollAnswer::Drain;
             }
             let mut found = Gathered::default();
             if let Err(Superseded) = self.offer_here(&poll, &mut found).await {
@@ -111,7 +117,8 @@ impl<C: Clock, P: Peers> Surface<C, P> {
             match answer {
                 PollAnswer::Work { assignments, stop } => found.add(assignments, stop),
                 PollAnswer::Superseded => superseded = true,
-                PollAnswer::Unavailable => {}
+                // Owners know of no drains; another instance's is told to whoever polls there.
+                PollAnswer::Drain | PollAnswer::Unavailable => {}
             }
         }
         if superseded { Err(Superseded) } else { Ok(()) }
@@ -132,7 +139,7 @@ impl<C: Clock, P: Peers> Surface<C, P> {
                     found.add(assignments, stop);
                 }
                 Some(PollAnswer::Work { stop, .. }) => found.add(Vec::new(), stop),
-                Some(PollAnswer::Unavailable) | None => {}
+                Some(PollAnswer::Drain | PollAnswer::Unavailable) | None => {}
             }
         }
         Ok(())

@@ -3,11 +3,15 @@
 use coordinator::forwarding::{
     ForwardingError, decode_answer, decode_command, encode_answer, encode_command, unanswered,
 };
-use coordinator::owner::{Answer, AttemptFacts, Blocked, Command, FindBy, Key, TaskSeen, WaitFacts, Why, WhyFacts};
+use coordinator::owner::{
+    ACCEPTED, Answer, AttemptFacts, AttemptSeen, Blocked, Command, FindBy, Key, ListAsk, Look, Looked, QUARANTINED,
+    QueueFacts, TaskFilter, TaskSeen, WaitFacts, Why, WhyFacts,
+};
+use snapshot_store::TaskSummary;
 use task_core::decide::{Refusal, Replay};
 use task_events::{
-    ErrorCategory, ExecEpoch, ExecutionId, Kind, PartitionId, ReplayFrom, ReviewOutcome, RunNo, SkippedStep, StepDone,
-    TaskId, TaskState,
+    ErrorCategory, ExecEpoch, ExecutionId, Kind, Offset, PartitionId, ReplayFrom, ReviewOutcome, RunNo, SkippedStep,
+    StepDone, TaskId, TaskState,
 };
 use worker_protocol::{Assignment, Attempt, HeartbeatAnswer, PollAnswer, ReportAnswer, ReportBody};
 
@@ -94,6 +98,8 @@ samples! { commands: Command {
     Command::Await { .. } => Command::Await { task: id(), wait_ms: 30_000 },
     Command::Why { .. } => Command::Why { task: id() },
     Command::Find { .. } => Command::Find { by: FindBy::Trace("t".into()), limit: 100 },
+    Command::Look(_) => Command::Look(Look::Verdicts { from: Offset(7), limit: 9 }),
+    Command::Release { .. } => Command::Release { worker: "w".into(), actor: "me".into(), reason: "x".into() },
     Command::Queue { .. } => {
         Command::Queue { queue: "q".into(), pause: true, actor: "me".into(), reason: "x".into() }
     },
@@ -121,6 +127,50 @@ samples! { finders: FindBy {
     FindBy::BusinessKey { .. } => FindBy::BusinessKey { creator: "c".into(), key: "k".into() },
 } }
 
+samples! { looks: Look {
+    Look::List(_) => Look::List(Box::new(ListAsk {
+        review: true,
+        filter: TaskFilter {
+            states: vec![TaskState::Lost],
+            task_type: Some("t".into()),
+            queue: Some("q".into()),
+            creator: Some("c".into()),
+            worker: Some("w".into()),
+            code: Some("X".into()),
+            labels: [("k".into(), "v".into())].into_iter().collect(),
+        },
+        low: TaskId::ZERO,
+        high: id(),
+        oldest_first: true,
+        limit: 7,
+        look: usize::MAX,
+    })),
+    Look::Stands(_) => Look::Stands(vec![id()]),
+    Look::Queues => Look::Queues,
+    Look::Workers => Look::Workers,
+    Look::Worker(_) => Look::Worker("w".into()),
+    Look::Verdicts { .. } => Look::Verdicts { from: Offset(u64::MAX), limit: 0 },
+} }
+
+samples! { looked: Looked {
+    Looked::Tasks { .. } => {
+        let Answer::Task(seen) = seen(true) else { panic!("no task") };
+        Looked::Tasks { tasks: vec![TaskSummary::of(&seen.row)], looked_at: 9, looked_to: Some(id()) }
+    },
+    Looked::Queues(_) => Looked::Queues(vec![QueueFacts {
+        queue: "q".into(), paused: true, ready: 1, running: 2, open: 3, polled_ms_ago: Some(4),
+    }]),
+    Looked::Workers(_) => Looked::Workers(vec![("w".into(), 3)]),
+    Looked::Attempts { .. } => Looked::Attempts {
+        all: 2,
+        attempts: vec![AttemptSeen {
+            task_id: id(), task_type: "t".into(), queue: "q".into(), state: TaskState::Executing, run_no: RunNo(1),
+            execution_id: attempt().execution_id, assigned_at: -1,
+        }],
+    },
+    Looked::Verdicts { .. } => Looked::Verdicts { remembered: Offset(3), verdicts: vec![ACCEPTED, 1, QUARANTINED] },
+} }
+
 samples! { polled: PollAnswer {
     PollAnswer::Work { .. } => PollAnswer::Work {
         assignments: vec![Assignment {
@@ -143,6 +193,7 @@ samples! { polled: PollAnswer {
         stop: vec![attempt().execution_id],
     },
     PollAnswer::Superseded => PollAnswer::Superseded,
+    PollAnswer::Drain => PollAnswer::Drain,
     PollAnswer::Unavailable => PollAnswer::Unavailable,
 } }
 
@@ -203,6 +254,8 @@ samples! { answers: Answer {
         (Answer::Task(open), Answer::Task(closed)) => Answer::Found(vec![*open, *closed]),
         other => panic!("{other:?}"),
     },
+    Answer::Looked(_) => Answer::Looked(Box::new(looked().remove(0))),
+    Answer::WorkerReleased => Answer::WorkerReleased,
     Answer::PlacementConflict { .. } => {
         Answer::PlacementConflict { beside: PartitionId(1), of_key: PartitionId(2) }
     },
@@ -230,7 +283,8 @@ fn seen(open: bool) -> Answer {
 fn every_command_comes_back_as_it_was() {
     let told = bodies().into_iter().map(told);
     let finds = finders().into_iter().map(|by| Command::Find { by, limit: usize::MAX });
-    for command in commands().into_iter().chain(told).chain(finds) {
+    let looks = looks().into_iter().map(Command::Look);
+    for command in commands().into_iter().chain(told).chain(finds).chain(looks) {
         let bytes = encode_command(&command).unwrap();
         assert_eq!(decode_command(&bytes).unwrap(), command);
     }
@@ -242,6 +296,7 @@ fn every_answer_comes_back_as_it_was() {
     let more = more.chain(beaten().into_iter().map(Answer::Heartbeat));
     let more = more.chain(reported().into_iter().map(Answer::Report));
     let more = more.chain(refusals().into_iter().map(Answer::Refused));
+    let more = more.chain(looked().into_iter().map(|looked| Answer::Looked(Box::new(looked))));
     let more = more.chain(whys().into_iter().map(Answer::Unavailable));
     for answer in answers().into_iter().chain(more) {
         let bytes = encode_answer(&answer).unwrap();

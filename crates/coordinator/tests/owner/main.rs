@@ -16,6 +16,7 @@ mod identities;
 mod keys;
 mod kit;
 mod leases;
+mod lists;
 mod mutants;
 mod overdue;
 mod ownership;

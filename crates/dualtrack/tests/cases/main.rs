@@ -12,7 +12,9 @@ mod kit;
 mod long_handlers;
 mod lost_workers;
 mod one_death;
+mod pages;
 mod raw;
+mod reviews;
 mod slow_clients;
 mod stale_worker;
 

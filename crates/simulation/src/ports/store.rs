@@ -9,7 +9,10 @@ use bytes::Bytes;
 use foldhash::fast::FixedState;
 use futures::channel::oneshot;
 use hashbrown::HashMap;
-use snapshot_store::{CheckpointName, KeyRow, PayloadItem, RowKind, RowWrite, SnapshotRow, SnapshotStore, StoreError};
+use snapshot_store::{
+    CheckpointName, EndedList, EndedPage, EndedSpan, KeyRow, PayloadItem, RowKind, RowWrite, SnapshotRow,
+    SnapshotStore, StoreError, TaskSummary,
+};
 use task_core::{HistoryEntry, Row};
 use task_events::{Offset, PartitionId, Sha256Hash, TaskId, Text};
 
@@ -28,6 +31,7 @@ pub struct Tables {
     /// History entries beside the rows, and their timestamps.
     pub overflow: BTreeMap<(TaskId, Offset), (i64, HistoryEntry)>,
     payloads: Map<(TaskId, PayloadItem), Bytes>,
+    secrets: BTreeMap<&'static str, [u8; 32]>,
     acked: BTreeMap<PartitionId, Offset>,
     chunks: Map<Sha256Hash, Bytes>,
     checkpoints: BTreeMap<(PartitionId, Offset), (CheckpointName, Bytes)>,
@@ -60,6 +64,26 @@ impl Tables {
         ids.sort_unstable_by_key(|id| Reverse(*id));
         ids.truncate(limit);
         ids
+    }
+
+    // Of the rows as they are: one that is open again is not kept as it ended before, since no part
+    // of the simulated world lists tasks.
+    fn ended(&self, span: &EndedSpan, limit: usize) -> EndedPage {
+        let all = self.snapshots.values().filter(|(_, row)| row.core.state.is_terminal());
+        let all = all.map(|(_, row)| TaskSummary::of(row)).filter(|ended| match &span.list {
+            EndedList::All => true,
+            EndedList::Code(code) => ended.error_code.as_ref() == Some(code),
+            EndedList::Review => ended.waits_for_review(),
+        });
+        let within = |task: TaskId| task.partition() == span.partition && (span.low..=span.high).contains(&task);
+        let mut tasks: Vec<_> = all.filter(|ended| within(ended.id)).collect();
+        tasks.sort_unstable_by_key(|ended| ended.id);
+        if !span.oldest_first {
+            tasks.reverse();
+        }
+        let more = tasks.len() > limit;
+        tasks.truncate(limit);
+        EndedPage { looked_at: tasks.len(), looked_to: tasks.last().filter(|_| more).map(|ended| ended.id), tasks }
     }
 }
 
@@ -207,6 +231,25 @@ impl SnapshotStore for SimStore {
                 row.created.creator == creator && row.created.business_key.as_ref() == Some(&business_key)
             })
         })
+    }
+
+    fn ended(&self, span: EndedSpan, limit: usize) -> impl Future<Output = Answer<EndedPage>> + Send + 'static {
+        self.call(false, move |s| s.tables.ended(&span, limit))
+    }
+
+    fn ended_task(&self, task: TaskId) -> impl Future<Output = Answer<Option<TaskSummary>>> + Send + 'static {
+        self.call(false, move |s| {
+            let row = s.tables.snapshots.get(&task).filter(|(_, row)| row.core.state.is_terminal());
+            row.map(|(_, row)| TaskSummary::of(row))
+        })
+    }
+
+    fn secret(
+        &self,
+        name: &'static str,
+        proposed: [u8; 32],
+    ) -> impl Future<Output = Answer<[u8; 32]>> + Send + 'static {
+        self.call(true, move |s| *s.tables.secrets.entry(name).or_insert(proposed))
     }
 
     fn put_payloads(

@@ -15,8 +15,9 @@ use task_core::{CoreState, HistoryEntry, Reason, Row};
 use task_events::{Offset, PartitionEpoch, PartitionId, RuleVersion, Sha256Hash, TaskId, TaskState};
 
 use super::tables::Table;
+use crate::ended::Entry;
 use crate::listing::Listing;
-use crate::{CheckpointName, KeyRow, PayloadItem, RowKind, SnapshotRow, StoreError};
+use crate::{CheckpointName, EndedList, KeyRow, PayloadItem, RowKind, SnapshotRow, StoreError, TaskSummary};
 
 /// Version of head and bodies.
 const VERSION: u8 = 1;
@@ -182,6 +183,61 @@ pub(super) fn listing_key(name: Sha256Hash, task: TaskId) -> Vec<u8> {
 pub(super) fn listed_task(key: &[u8]) -> Option<TaskId> {
     let id: &[u8; 8] = key.get(32..)?.try_into().ok()?;
     TaskId::from_raw(!i64::from_be_bytes(*id))
+}
+
+/// How the keys of a list of ended tasks start, and in which table they are.
+pub(super) fn ended_list(list: &EndedList, partition: PartitionId) -> (Table, Vec<u8>) {
+    match list {
+        EndedList::All => (Table::TasksByTime, partition_key(partition)),
+        EndedList::Code(code) => {
+            let mut name = Sha256Hash::of(code.as_bytes()).0.to_vec();
+            name.extend(partition_key(partition));
+            (Table::FailuresByCode, name)
+        }
+        EndedList::Review => (Table::ReviewQueue, partition_key(partition)),
+    }
+}
+
+/// Key of a task in such a list.
+pub(super) fn ended_key(mut name: Vec<u8>, task: TaskId) -> Vec<u8> {
+    name.extend_from_slice(&(!task.raw()).to_be_bytes());
+    name
+}
+
+pub(super) fn ended_task(key: &[u8]) -> Option<TaskId> {
+    let (_, id) = key.split_last_chunk::<8>()?;
+    TaskId::from_raw(!i64::from_be_bytes(*id))
+}
+
+/// Table, key and body of an entry.
+pub(super) fn ended_entry(entry: Entry, task: TaskId) -> Result<(Table, Vec<u8>, Bytes), StoreError> {
+    let placed = |list| {
+        let (table, name) = ended_list(&list, task.partition());
+        (table, ended_key(name, task))
+    };
+    match entry {
+        Entry::ByTime(summary) => {
+            let (table, key) = placed(EndedList::All);
+            let body = named(table, &key, &summary)?;
+            Ok((table, key, body))
+        }
+        Entry::Code(code) => {
+            let (table, key) = placed(EndedList::Code(code));
+            Ok((table, key, Bytes::new()))
+        }
+        Entry::Review(waits) => {
+            let (table, key) = placed(EndedList::Review);
+            Ok((table, key, Bytes::from_static(if waits { WAITS } else { &[] })))
+        }
+    }
+}
+
+/// Body of an entry of the review queue that still waits.
+pub(super) const WAITS: &[u8] = &[1];
+
+pub(super) fn summary(task: TaskId, body: &[u8]) -> Result<TaskSummary, String> {
+    let summary: TaskSummary = parse(body)?;
+    if summary.id == task { Ok(summary) } else { Err("it is another task's".to_owned()) }
 }
 
 pub(super) fn partition_key(partition: PartitionId) -> Vec<u8> {

@@ -39,10 +39,18 @@ pub(super) enum Table {
     TasksByTrace = 9,
     /// By creator, business key and task, the newest first. Values without a body.
     TasksByBusinessKey = 10,
+    /// By partition and task, the newest first.
+    TasksByTime = 11,
+    /// By code, partition and task, the newest first. Values without a body.
+    FailuresByCode = 12,
+    /// By partition and task, the newest first. The body says whether it still waits.
+    ReviewQueue = 13,
+    /// By name.
+    Secrets = 14,
 }
 
 impl Table {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 14] = [
         Self::Snapshots,
         Self::Keys,
         Self::Overflow,
@@ -53,6 +61,10 @@ impl Table {
         Self::Expiries,
         Self::TasksByTrace,
         Self::TasksByBusinessKey,
+        Self::TasksByTime,
+        Self::FailuresByCode,
+        Self::ReviewQueue,
+        Self::Secrets,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -67,6 +79,10 @@ impl Table {
             Self::Expiries => "expiries",
             Self::TasksByTrace => "tasks_by_trace",
             Self::TasksByBusinessKey => "tasks_by_business_key",
+            Self::TasksByTime => "tasks_by_time",
+            Self::FailuresByCode => "failures_by_code",
+            Self::ReviewQueue => "review_queue",
+            Self::Secrets => "secrets",
         }
     }
 
@@ -88,6 +104,11 @@ impl Table {
                 Some(task) => format!("task {task}"),
                 None => hex(key),
             },
+            Self::TasksByTime | Self::FailuresByCode | Self::ReviewQueue => match coding::ended_task(key) {
+                Some(task) => format!("task {task}"),
+                None => hex(key),
+            },
+            Self::Secrets => String::from_utf8_lossy(key).into_owned(),
             Self::Keys | Self::Acked | Self::Chunks | Self::Checkpoints | Self::Expiries => hex(key),
         }
     }
@@ -106,7 +127,11 @@ impl Table {
             | Self::Acked
             | Self::Expiries
             | Self::TasksByTrace
-            | Self::TasksByBusinessKey => options,
+            | Self::TasksByBusinessKey
+            | Self::TasksByTime
+            | Self::FailuresByCode
+            | Self::ReviewQueue
+            | Self::Secrets => options,
         }
     }
 }
@@ -193,6 +218,26 @@ impl Tables {
             }
         }
         Ok(found)
+    }
+
+    /// Entries from one key to another, both included, from the last one on if `backwards`.
+    pub fn between(
+        &self,
+        table: Table,
+        (first, last): (Vec<u8>, Vec<u8>),
+        backwards: bool,
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Stored)>, StoreError> {
+        if first > last {
+            return Ok(Vec::new());
+        }
+        let range = self.keyspace(table).range(first..=last);
+        let parse = |entry: fjall::Guard| {
+            let (key, value) = entry.into_inner().map_err(|e| self.error("cannot read", table, &e))?;
+            let stored = Stored::from_bytes(&value.into()).map_err(|why| table.damaged(&key, &why))?;
+            Ok((Bytes::from(key), stored))
+        };
+        if backwards { range.rev().take(limit).map(parse).collect() } else { range.take(limit).map(parse).collect() }
     }
 
     /// The first keys of a table that are below `end`, from `start` on.

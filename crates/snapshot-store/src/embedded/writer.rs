@@ -29,6 +29,8 @@ pub(super) enum Write {
     Chunk(Bytes, Stored),
     /// Rows are acknowledged below the offset.
     Acked(PartitionId, Offset),
+    /// A secret, unless there is one of the name.
+    Secret(Bytes, Stored),
 }
 
 /// What reads a range of a table and decides by it, so that nothing may be under way beside it.
@@ -57,7 +59,7 @@ impl Work {
             Self::Write(Write::Payloads(items)) => {
                 items.iter().map(|(key, value)| EACH + key.len() + value.body.len()).sum()
             }
-            Self::Write(Write::Chunk(key, value)) => EACH + key.len() + value.body.len(),
+            Self::Write(Write::Chunk(key, value) | Write::Secret(key, value)) => EACH + key.len() + value.body.len(),
             Self::Upkeep(Upkeep::Publish(_, manifest, _)) => EACH + manifest.len(),
             Self::Write(Write::Acked(..)) | Self::Upkeep(Upkeep::Forget(..) | Upkeep::Sweep { .. }) => EACH,
         }
@@ -192,6 +194,11 @@ fn stage(staged: &mut Staged<'_>, write: Write) -> Result<(), StoreError> {
         Write::Chunk(key, value) => {
             staged.look_at((value.at_us / 1_000).saturating_add(CHUNK_GRACE_MS), Table::Chunks, &key);
             staged.put(Table::Chunks, key, &value);
+        }
+        Write::Secret(name, value) => {
+            if staged.get(Table::Secrets, &name)?.is_none() {
+                staged.put(Table::Secrets, name, &value);
+            }
         }
         Write::Acked(partition, offset) => {
             let key = Bytes::from(coding::partition_key(partition));

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use task_events::{Body, ClosedTask, Event, EventSequence, RunNo, TaskId, TaskReplayRequested, TaskState};
+use task_events::{
+    Body, ClosedTask, Event, EventSequence, RunNo, TaskId, TaskReplayRequested, TaskReviewed, TaskState,
+};
 
-use crate::{Cell, Change, Closed, Column, CoreState, PartitionState, Reason, Record, Row, Slot};
+use crate::{Cell, Change, Closed, Column, CoreState, PartitionState, Reason, Record, Review, Row, Slot};
 
 impl PartitionState {
     pub(super) fn create(&mut self, record: &Record, id: TaskId) -> Result<Change, Reason> {
@@ -70,9 +72,11 @@ impl PartitionState {
         Ok(Change::Opened(id))
     }
 
-    pub(super) fn review(&mut self, record: &Record, id: TaskId, carried: &ClosedTask) -> Result<Change, Reason> {
+    pub(super) fn review(&mut self, record: &Record, id: TaskId, body: &TaskReviewed) -> Result<Change, Reason> {
+        let carried = &body.carried;
         self.check_carried(&record.event, id, carried, false)?;
         let mut row = Row::reopened(carried, record);
+        row.review = Some(Review::Decided(body.outcome));
         self.stamp(&mut row, record);
         row.note(record.offset, None);
         let core = CoreState {

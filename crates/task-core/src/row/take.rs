@@ -2,7 +2,7 @@
 
 use task_events::{Body, ErrorCategory, EventSequence, ReleaseReason, TaskState, Text};
 
-use super::{Plan, Row, steps, timeout_error};
+use super::{Plan, Review, Row, steps, timeout_error};
 
 impl Row {
     /// Takes over what an accepted event says.
@@ -89,6 +89,7 @@ impl Row {
             Body::TaskFailedPermanently(b) => {
                 self.error_code = Some(b.error_code.clone());
                 self.end_time = Some(at);
+                self.review = b.review.then_some(Review::Waiting);
             }
             Body::TaskCancelled(b) => {
                 self.end_time = Some(at);

@@ -29,7 +29,7 @@ impl Polling {
                 let pause = if assignments.is_empty() { shared.config.poll_pause_ms } else { 0 };
                 self.next_at = shared.now.boot_ms.saturating_add(pause);
             }
-            PollAnswer::Superseded | PollAnswer::Unavailable => self.back_off(shared),
+            PollAnswer::Superseded | PollAnswer::Drain | PollAnswer::Unavailable => self.back_off(shared),
         }
         Some(sent_at)
     }

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use coordinator::owner::{Command, FindBy, Key, Token};
+use coordinator::owner::{Command, FindBy, Key, ListAsk, Look, TaskFilter, Token};
 use task_core::decide::Replay;
-use task_events::{ExecEpoch, ExecutionId, Incarnation, ReplayFrom, ReviewOutcome, RunNo, StepDone};
+use task_events::{ExecEpoch, ExecutionId, Incarnation, ReplayFrom, ReviewOutcome, RunNo, StepDone, TaskId, TaskState};
 use worker_protocol::ReportBody;
 
 use super::{World, beat, complete, fail, poll, report, sha, task};
@@ -115,6 +115,27 @@ impl World {
                 };
                 Command::Find { by, limit: step.number("limit", 10) }
             }
+            "list" => Command::Look(Look::List(Box::new(ListAsk {
+                review: name == "review",
+                filter: TaskFilter {
+                    states: step
+                        .given
+                        .get("state")
+                        .and_then(|name| TaskState::ALL.iter().copied().find(|state| state.as_str() == *name))
+                        .into_iter()
+                        .collect(),
+                    ..TaskFilter::default()
+                },
+                low: step
+                    .given
+                    .get("behind")
+                    .map_or(TaskId::ZERO, |name| TaskId::from_raw(self.id(name).raw() + 1).expect("an id")),
+                high: TaskId::from_raw(i64::MAX).expect("an id"),
+                oldest_first: true,
+                limit: step.number("limit", 10),
+                look: step.number("look", 1_000),
+            }))),
+            "stands" => Command::Look(Look::Stands(vec![self.id(name)])),
             "why" => Command::Why { task: self.id(name) },
             "get" => Command::Get { task: self.id(name) },
             "replay" => Command::Replay {

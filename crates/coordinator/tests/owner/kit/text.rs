@@ -1,6 +1,6 @@
 //! Records and answers in the notation of the histories.
 
-use coordinator::owner::Answer;
+use coordinator::owner::{Answer, Looked};
 use task_core::{Record, Verdict};
 use task_events::{Body, TaskId};
 use worker_protocol::{HeartbeatAnswer, PollAnswer, ReportAnswer};
@@ -68,6 +68,7 @@ impl World {
             Answer::KeyConflict { task_id } => format!("conflict {}", self.name(*task_id)),
             Answer::BacklogFull { limit } => format!("backlog_full {limit}"),
             Answer::Poll(PollAnswer::Superseded) => "superseded".to_owned(),
+            Answer::Poll(PollAnswer::Drain) => "drain".to_owned(),
             Answer::Poll(PollAnswer::Unavailable)
             | Answer::Heartbeat(HeartbeatAnswer::Unavailable)
             | Answer::Report(ReportAnswer::Unavailable) => "unavailable".to_owned(),
@@ -100,6 +101,17 @@ impl World {
                 let names: Vec<_> = found.iter().map(|seen| self.name(seen.row.core.id)).collect();
                 if names.is_empty() { "none".to_owned() } else { names.join(", ") }
             }
+            Answer::Looked(looked) => match &**looked {
+                Looked::Tasks { tasks, looked_at, looked_to } => {
+                    let names: Vec<_> = tasks.iter().map(|task| self.name(task.id)).collect();
+                    let more = looked_to.map(|id| format!(", more behind {}", self.name(id))).unwrap_or_default();
+                    format!("[{}] of {looked_at}{more}", names.join(" "))
+                }
+                Looked::Queues(_) | Looked::Workers(_) | Looked::Attempts { .. } | Looked::Verdicts { .. } => {
+                    format!("{looked:?}")
+                }
+            },
+            Answer::WorkerReleased => "released".to_owned(),
             Answer::PlacementConflict { beside, of_key } => format!("not in {beside}, its key is in {of_key}"),
             Answer::TaskClosed { state, .. } => format!("closed {}", state.as_str()),
             Answer::TaskOpen { state, .. } => format!("open {}", state.as_str()),

@@ -1,0 +1,114 @@
+//! `GET /api/v1/events/stream`: the log as server-sent events, read from the topic itself.
+//!
+//! Which records count the owner says, who folded them already. Of records that it no longer remembers a
+//! stream folds the partition anew from a checkpoint, one partition at a time.
+//!
+//! A stream holds a bounded number of messages: a reader that takes nothing for a while is cut off and
+//! goes on later with its last cursor, since the log keeps what it missed.
+
+mod feed;
+mod filter;
+mod old;
+mod position;
+mod query;
+mod reader;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use coordinator::surface::Peers;
+use event_log::EventLog;
+use futures::stream::{StreamExt as _, once, unfold};
+use parking_lot::Mutex;
+use rest_contract::{Code, END_MESSAGE, Problem, RECORD_MESSAGE};
+use service_kit::{Clock, Shutdown};
+use snapshot_store::SnapshotStore;
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::Edge;
+use crate::problems::{Answered, Failure, defect};
+
+/// Streams of an instance at a time.
+const STREAMS: usize = 16;
+
+/// Partitions that are folded anew at a time, over all streams: each holds a partition's open tasks.
+const FOLDS: usize = 2;
+
+/// Messages that wait for a reader.
+const WAITING: usize = 64;
+
+/// Pause between comments that keep a connection alive.
+const ALIVE: Duration = Duration::from_secs(10);
+
+/// What streams of an instance share.
+#[derive(Clone)]
+pub(crate) struct Streams {
+    open: Arc<Semaphore>,
+    folds: Arc<Semaphore>,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self { open: Arc::new(Semaphore::new(STREAMS)), folds: Arc::new(Semaphore::new(FOLDS)) }
+    }
+}
+
+/// A record on its way to the reader: its cursor and its JSON.
+struct Message {
+    cursor: String,
+    json: String,
+}
+
+/// Why a stream ended.
+type End = Arc<Mutex<Option<Problem>>>;
+
+pub(crate) fn router<L, S, C, P>() -> Router<Edge<L, S, C, P>>
+where
+    L: EventLog,
+    S: SnapshotStore,
+    C: Clock,
+    P: Peers,
+{
+    Router::new().route("/api/v1/events/stream", get(Edge::<L, S, C, P>::events_stream))
+}
+
+impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
+    async fn events_stream(State(edge): State<Self>, request: Request) -> Answered {
+        let asked = query::asked(&request, edge.surface.partitions())?;
+        let place = edge.streams().open.clone().try_acquire_owned();
+        let place = place.map_err(|_| {
+            let text = format!("{STREAMS} streams of events are open, the limit is {STREAMS}");
+            Failure(Problem::new(Code::Overloaded, text).limit(STREAMS))
+        })?;
+        let position = edge.position(&asked).await?;
+        let shutdown = request.extensions().get::<Shutdown>().cloned().unwrap_or_default();
+        let (send, receive) = mpsc::channel(WAITING);
+        let end = End::default();
+        let feed = feed::Feed { edge, filter: Arc::new(asked.filter), position, send, end: end.clone() };
+        tokio::spawn(async move {
+            feed.run(shutdown).await;
+            drop(place);
+        });
+        Ok(answer(receive, end))
+    }
+}
+
+fn answer(receive: mpsc::Receiver<Message>, end: End) -> Response {
+    let records = unfold(receive, |mut receive| async move {
+        let Message { cursor, json } = receive.recv().await?;
+        Some((Event::default().id(cursor).event(RECORD_MESSAGE).data(json), receive))
+    });
+    // Written before the channel was closed, so it is there by now.
+    let last = once(async move {
+        let why = end.lock().take().unwrap_or_else(|| defect("a stream ended without a reason").into_problem());
+        Event::default().event(END_MESSAGE).data(serde_json::to_string(&why).unwrap_or_default())
+    });
+    let messages = records.chain(last).map(Ok::<_, Infallible>);
+    Sse::new(messages).keep_alive(KeepAlive::new().interval(ALIVE).text("alive")).into_response()
+}

@@ -1,0 +1,93 @@
+//! Feeds one stream: its partitions as they come, into a channel that holds a few messages.
+
+use std::sync::Arc;
+
+use coordinator::surface::Peers;
+use event_log::EventLog;
+use futures::future::{Either, select};
+use futures::stream::{StreamExt as _, select_all, unfold};
+use rest_contract::{Code, Problem};
+use service_kit::{Clock, Shutdown, within};
+use snapshot_store::SnapshotStore;
+use task_events::Offset;
+use tokio::sync::mpsc;
+
+use super::filter::Filter;
+use super::position::Position;
+use super::reader::{Batch, Reader};
+use super::{End, Message};
+use crate::Edge;
+use crate::problems::Failure;
+
+/// A reader that takes nothing for this long is cut off, ms: before its connection is, whose writes may
+/// take twice as long, so that one which reads again in between is told.
+const SLOW_MS: u64 = 5_000;
+
+/// See the module.
+pub(super) struct Feed<L, S, C, P> {
+    pub edge: Edge<L, S, C, P>,
+    pub filter: Arc<Filter>,
+    pub position: Position,
+    pub send: mpsc::Sender<Message>,
+    pub end: End,
+}
+
+// The reader is gone: there is nobody to tell.
+struct Gone;
+
+impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Feed<L, S, C, P> {
+    /// Runs until the reader goes, is too slow, or the instance shuts down. Why is told before the
+    /// channel is closed.
+    pub async fn run(mut self, shutdown: Shutdown) {
+        let (end, closed) = (self.end.clone(), self.send.clone());
+        let gone = async move { closed.closed().await };
+        let why = {
+            let feeds = Box::pin(self.feed());
+            let stops = select(shutdown.requested(), Box::pin(gone));
+            match select(feeds, stops).await {
+                Either::Left((why, _)) => why,
+                Either::Right(_) => Problem::new(Code::Draining, "the instance shuts down; go on with the last cursor"),
+            }
+        };
+        *end.lock() = Some(why);
+    }
+
+    async fn feed(&mut self) -> Problem {
+        let readers = self.position.next.iter().map(|(partition, next)| {
+            let reader = Reader::new(self.edge.clone(), *partition, *next, self.filter.clone());
+            unfold(reader, |mut reader| async move { Some((reader.batch().await, reader)) }).boxed()
+        });
+        let mut batches = select_all(readers.collect::<Vec<_>>());
+        while let Some(batch) = batches.next().await {
+            match batch {
+                Ok(batch) => match self.pass_on(batch).await {
+                    Ok(()) => {}
+                    Err(why) => return why,
+                },
+                Err(Failure(why)) => return why,
+            }
+        }
+        Problem::new(Code::Internal, "no partition is left to be read")
+    }
+
+    async fn pass_on(&mut self, batch: Batch) -> Result<(), Problem> {
+        for (offset, json) in batch.shown {
+            self.position.next.insert(batch.partition, Offset(offset.0.saturating_add(1)));
+            let message = Message { cursor: self.position.to_string(), json };
+            match self.put(message).await {
+                Some(Ok(())) => {}
+                Some(Err(Gone)) => return Err(Problem::new(Code::Draining, "the reader is gone")),
+                None => {
+                    let text = format!("the reader took nothing for {SLOW_MS} ms; go on with the last cursor");
+                    return Err(Problem::new(Code::ReaderTooSlow, text).limit(SLOW_MS));
+                }
+            }
+        }
+        self.position.next.insert(batch.partition, batch.next);
+        Ok(())
+    }
+
+    async fn put(&self, message: Message) -> Option<Result<(), Gone>> {
+        within(&self.edge.clock, SLOW_MS, self.send.send(message)).await.map(|sent| sent.map_err(|_| Gone))
+    }
+}
