@@ -1,19 +1,24 @@
 //! What a handler sees of its attempt: parameters, steps, the cancellation token, the guard.
 
 mod guarded_file;
+mod hold;
+mod recorded;
 mod step;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use task_events::{ExecEpoch, ExecutionId, Sha256Hash, StepDone, TaskId, Text};
+use task_events::{ExecEpoch, ExecutionId, RunNo, Sha256Hash, StepDone, TaskId, Text};
 use tokio::sync::{mpsc, oneshot, watch};
 use worker_protocol::Assignment;
 
 pub use guarded_file::GuardedFile;
+pub use hold::Hold;
+pub(crate) use hold::{Held, Holding};
+pub use recorded::RecordedStep;
 pub use step::Step;
 
 use crate::HandlerError;
@@ -31,13 +36,13 @@ pub(crate) enum Told {
 /// Until when an attempt may act; the runner moves it, handlers read it.
 #[derive(Clone)]
 pub(crate) struct Guard {
-    pub(crate) until: Arc<AtomicU64>,
+    pub(crate) until: watch::Receiver<u64>,
     pub(crate) boot_ms: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
 
 impl Guard {
     pub(crate) fn holds(&self) -> bool {
-        (self.boot_ms)() < self.until.load(Ordering::Acquire)
+        (self.boot_ms)() < *self.until.borrow()
     }
 }
 
@@ -53,12 +58,30 @@ pub struct Context {
     pub(crate) next_index: Arc<AtomicU32>,
     /// Skipped steps that the handler has asked for.
     pub(crate) claimed: Arc<Mutex<BTreeSet<Text>>>,
+    /// Checkpoints recorded so far, each with its index.
+    pub(crate) checkpoints: Arc<Mutex<BTreeMap<Text, u32>>>,
+    pub(crate) held: Held,
 }
 
 impl Context {
     /// The task.
     pub fn task_id(&self) -> TaskId {
         self.assignment.task_id
+    }
+
+    /// Type of the task.
+    pub fn task_type(&self) -> &str {
+        &self.assignment.task_type
+    }
+
+    /// Run of the task: 1, and one more with each replay.
+    pub fn run_no(&self) -> RunNo {
+        self.assignment.attempt.run_no
+    }
+
+    /// Longest life of the handler, ms.
+    pub fn start_to_close_ms(&self) -> u64 {
+        self.assignment.start_to_close_ms
     }
 
     /// The attempt's fencing token. Hand it to sinks that refuse lower ones: only they can stop a
@@ -72,9 +95,15 @@ impl Context {
         self.assignment.attempt.execution_id
     }
 
-    /// Trace of the task.
+    /// Trace of the task: 32 hexadecimal digits.
     pub fn trace_id(&self) -> &str {
         &self.assignment.trace_id
+    }
+
+    /// The W3C `traceparent` to hand on: the task's trace, with the attempt as the parent span.
+    pub fn traceparent(&self) -> String {
+        let span: String = self.execution_id().to_string().chars().filter(char::is_ascii_hexdigit).collect();
+        format!("00-{}-{}-01", self.trace_id(), &span[span.len().saturating_sub(16)..])
     }
 
     /// Parameters as the creator sent them, verified; empty when there is a [`Context::payload_ref`].
@@ -119,6 +148,12 @@ impl Context {
     /// [`Context::exec_epoch`].
     pub fn may_write(&self) -> bool {
         self.guard.holds()
+    }
+
+    /// Until when [`Context::may_write`] holds if nothing else happens, ms on the boot clock: accepted
+    /// heartbeats move it on.
+    pub fn may_write_until(&self) -> u64 {
+        *self.guard.until.borrow()
     }
 
     /// Whether the task's cancel was requested: finish or give up within the grace.

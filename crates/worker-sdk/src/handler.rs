@@ -66,6 +66,7 @@ type Handler = Arc<dyn Fn(Context) -> BoxFuture<'static, Result<Bytes, HandlerEr
 #[derive(Clone, Default)]
 pub struct Handlers {
     by_type: BTreeMap<Text, Handler>,
+    otherwise: Option<Handler>,
 }
 
 impl Handlers {
@@ -85,12 +86,28 @@ impl Handlers {
         self
     }
 
-    /// Task types that have a handler.
+    /// Runs tasks of all other types with `handler`.
+    #[must_use]
+    pub fn otherwise<F, R>(mut self, handler: F) -> Self
+    where
+        F: Fn(Context) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Bytes, HandlerError>> + Send + 'static,
+    {
+        self.otherwise = Some(Arc::new(move |context| handler(context).boxed()));
+        self
+    }
+
+    /// Whether no task could be run.
+    pub fn is_empty(&self) -> bool {
+        self.by_type.is_empty() && self.otherwise.is_none()
+    }
+
+    /// Task types that have a handler of their own.
     pub fn task_types(&self) -> impl Iterator<Item = &Text> {
         self.by_type.keys()
     }
 
     pub(crate) fn get(&self, task_type: &str) -> Option<Handler> {
-        self.by_type.get(task_type).cloned()
+        self.by_type.get(task_type).or(self.otherwise.as_ref()).cloned()
     }
 }

@@ -36,7 +36,7 @@ mod runner;
 pub mod testing;
 
 pub use clock::{SystemClock, WorkerClock};
-pub use context::{Context, GuardedFile, Step};
+pub use context::{Context, GuardedFile, Hold, RecordedStep, Step};
 pub use handler::{HandlerError, Handlers};
 pub use http::HttpCoordinator;
 pub use outbox::{FileOutbox, NoOutbox, Outbox};

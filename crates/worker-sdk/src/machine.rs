@@ -135,6 +135,13 @@ impl Machine {
         self.attempts.get(&execution_id).and_then(Attempt::write_until)
     }
 
+    /// End of the lease of an attempt whose handler is inside, boot ms: what the handler left behind
+    /// after it was told to stop for its time or a cancel may go on until then and no longer. `None`
+    /// once nothing of it may go on.
+    pub fn lease_until(&self, execution_id: ExecutionId) -> Option<u64> {
+        self.attempts.get(&execution_id).and_then(Attempt::lease_until)
+    }
+
     /// Whether the step in progress may run: it is idempotent, or the owner knows by an accepted
     /// heartbeat that the handler is inside it, and so will not take a silence for a safe retry.
     pub fn is_step_announced(&self, execution_id: ExecutionId) -> bool {
@@ -174,7 +181,11 @@ impl Machine {
                 for assignment in assignments {
                     let id = assignment.attempt.execution_id;
                     if !self.attempts.contains_key(&id) && !self.ended.contains(&id) {
-                        self.attempts.insert(id, Attempt::received(assignment, sent_at, &self.shared));
+                        let attempt = Attempt::received(assignment, sent_at, &self.shared);
+                        if attempt.is_active() {
+                            self.shared.take_one();
+                        }
+                        self.attempts.insert(id, attempt);
                         self.count(false, id);
                         self.service(id);
                     }
@@ -190,6 +201,7 @@ impl Machine {
     }
 
     fn poll(&mut self) {
+        self.polling.end_if_idle(&mut self.shared, self.attempts.len());
         let held = self.attempts.values().filter(|a| a.is_listed()).map(|a| a.name.execution_id);
         self.polling.advance(&mut self.shared, self.attempts.len(), || held.collect());
         self.forget_ended();

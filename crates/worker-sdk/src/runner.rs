@@ -9,7 +9,6 @@ mod turn;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt as _};
@@ -18,7 +17,7 @@ use task_events::ExecutionId;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
-use crate::context::{Guard, Told};
+use crate::context::{Guard, Holding, Told};
 use crate::machine::{Config, EntryKey, HandlerEnd, Input, InvalidConfig, Machine, OutboxEntry};
 use crate::payloads::Payloads;
 use crate::{CoordinatorPort, Handlers, NoOutbox, Outbox, PayloadPort, WorkerClock};
@@ -54,12 +53,13 @@ pub struct Worker<P, C> {
 struct Running {
     abort: AbortHandle,
     cancel: watch::Sender<bool>,
-    until: Arc<AtomicU64>,
+    until: watch::Sender<u64>,
+    holding: Holding,
 }
 
 impl Running {
     fn stop(&self) {
-        self.until.store(0, Ordering::Release);
+        self.until.send_replace(0);
         self.abort.abort();
     }
 }
@@ -68,6 +68,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop();
+        self.holding.move_lease(0);
     }
 }
 
@@ -216,7 +217,7 @@ impl<P: CoordinatorPort, C: WorkerClock> Worker<P, C> {
         self.machine.handle(self.clock.now(), input);
     }
 
-    fn guard(&self, until: Arc<AtomicU64>) -> Guard {
+    fn guard(&self, until: watch::Receiver<u64>) -> Guard {
         let clock = self.clock.clone();
         Guard { until, boot_ms: Arc::new(move || clock.now().boot_ms) }
     }

@@ -140,12 +140,12 @@ fn raise(lock: &mut File, epoch: ExecEpoch) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use tokio::sync::watch;
 
     use super::*;
 
     fn guard(until: u64) -> Guard {
-        Guard { until: Arc::new(AtomicU64::new(until)), boot_ms: Arc::new(|| 10) }
+        Guard { until: watch::channel(until).1, boot_ms: Arc::new(|| 10) }
     }
 
     fn task(n: i64) -> TaskId {
@@ -158,13 +158,14 @@ mod tests {
         let path = dir.path().join("log");
         let sink = |n, epoch| Sink::new(path.clone(), task(n), ExecEpoch(epoch));
         let (old, new, other) = (sink(1, 1), sink(1, 3), sink(2, 1));
-        let holds = guard(11);
+        let (end, until) = watch::channel(11);
+        let holds = Guard { until, ..guard(11) };
         assert_eq!(old.append(b"1\n", &holds).unwrap(), Let::In);
         assert_eq!(new.append(b"", &holds).unwrap(), Let::In);
         assert_eq!(old.append(b"1\n", &holds).unwrap(), Let::Out, "its lease may hold as long as it likes");
         assert_eq!(new.append(b"3\n", &holds).unwrap(), Let::In);
         assert_eq!(other.append(b"o\n", &holds).unwrap(), Let::In, "another task has epochs of its own");
-        holds.until.store(10, Ordering::Release);
+        end.send_replace(10);
         assert_eq!(new.append(b"3\n", &holds).unwrap(), Let::Out);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n3\no\n");
     }

@@ -40,22 +40,14 @@ impl<'a> Step<'a> {
         F: FnOnce() -> R,
         R: Future<Output = Result<Bytes, HandlerError>>,
     {
-        self.check_name()?;
+        check_name(&self.name)?;
         let index = self.context.next_index.fetch_add(1, Ordering::Relaxed);
         if let Some(output) = self.recorded().await? {
             return Ok(output);
         }
         self.announce().await?;
         let output = work().await?;
-        self.record(index, output).await
-    }
-
-    fn check_name(&self) -> Result<(), HandlerError> {
-        if (1..=MAX_NAME_BYTES).contains(&self.name.len()) {
-            return Ok(());
-        }
-        let text = format!("a step name has {} bytes, it must have 1 to {MAX_NAME_BYTES}", self.name.len());
-        Err(HandlerError::permanent("STEP_NAME_INVALID", text))
+        record(self.context, &self.name, index, self.is_idempotent, output).await
     }
 
     // The output of an earlier attempt, if the plan says that it stands in.
@@ -64,12 +56,7 @@ impl<'a> Step<'a> {
             self.check_known()?;
             return Ok(None);
         };
-        let key = PayloadKey::StepOutput { step: self.name.clone(), output_hash: done.output_hash };
-        match self.context.payloads.get(self.context.task_id(), key, &self.context.guard).await? {
-            Some(output) if Sha256Hash::of(&output) == done.output_hash => Ok(Some(output)),
-            Some(_) => self.run_again(done, "STEP_OUTPUT_DIFFERS", "stored output does not match its recorded hash"),
-            None => self.run_again(done, "STEP_OUTPUT_MISSING", "recorded output is not in the store"),
-        }
+        stored(self.context, done, self.is_idempotent).await
     }
 
     // A handler that comes to new work has asked for everything that is to be skipped, unless it is
@@ -85,16 +72,6 @@ impl<'a> Step<'a> {
         }
     }
 
-    // A recorded step without a usable output: harmless ones run again, others are for people.
-    fn run_again(&self, done: &StepDone, code: &'static str, why: &str) -> Result<Option<Bytes>, HandlerError> {
-        tracing::error!(task_id = %self.context.task_id(), step = self.name.as_str(), code, "{why}");
-        if done.is_idempotent && self.is_idempotent {
-            return Ok(None);
-        }
-        let message = format!("step {}: {why}", self.name);
-        Err(HandlerError::new(Text::const_new(code), message, ErrorCategory::OutcomeUnknown))
-    }
-
     async fn announce(&self) -> Result<(), HandlerError> {
         let (go, may_go) = oneshot::channel();
         let (execution_id, step) = (self.context.execution_id(), self.name.clone());
@@ -103,21 +80,57 @@ impl<'a> Step<'a> {
         may_go.await.map_err(|_| HandlerError::stopped())?;
         if self.context.may_write() { Ok(()) } else { Err(HandlerError::stopped()) }
     }
+}
 
-    async fn record(&self, index: u32, output: Bytes) -> Result<Bytes, HandlerError> {
-        if output.len() > MAX_PAYLOAD_BYTES {
-            let text =
-                format!("output of step {} has {} bytes, the limit is {MAX_PAYLOAD_BYTES}", self.name, output.len());
-            return Err(HandlerError::permanent("STEP_OUTPUT_TOO_LARGE", text));
-        }
-        let output_hash = Sha256Hash::of(&output);
-        let key = PayloadKey::StepOutput { step: self.name.clone(), output_hash };
-        self.context.payloads.put(self.context.task_id(), key, output.clone(), &self.context.guard).await?;
-        let done = StepDone { step: self.name.clone(), index, output_hash, is_idempotent: self.is_idempotent };
-        let (kept, is_kept) = oneshot::channel();
-        let told = Told::Done { execution_id: self.context.execution_id(), done, kept };
-        self.context.told.send(told).map_err(|_| HandlerError::stopped())?;
-        is_kept.await.map_err(|_| HandlerError::stopped())?;
-        Ok(output)
+/// Whether a step may be called so.
+pub(super) fn check_name(name: &Text) -> Result<(), HandlerError> {
+    if (1..=MAX_NAME_BYTES).contains(&name.len()) {
+        return Ok(());
     }
+    let text = format!("a step name has {} bytes, it must have 1 to {MAX_NAME_BYTES}", name.len());
+    Err(HandlerError::permanent("STEP_NAME_INVALID", text))
+}
+
+/// The recorded output of a step; `None` if it is gone and the step may simply run again.
+pub(super) async fn stored(
+    context: &Context,
+    done: &StepDone,
+    is_idempotent: bool,
+) -> Result<Option<Bytes>, HandlerError> {
+    let key = PayloadKey::StepOutput { step: done.step.clone(), output_hash: done.output_hash };
+    let (code, why) = match context.payloads.get(context.task_id(), key, &context.guard).await? {
+        Some(output) if Sha256Hash::of(&output) == done.output_hash => return Ok(Some(output)),
+        Some(_) => ("STEP_OUTPUT_DIFFERS", "stored output does not match its recorded hash"),
+        None => ("STEP_OUTPUT_MISSING", "recorded output is not in the store"),
+    };
+    tracing::error!(task_id = %context.task_id(), step = done.step.as_str(), code, "{why}");
+    // Harmless ones run again, others are for people.
+    if done.is_idempotent && is_idempotent {
+        return Ok(None);
+    }
+    let message = format!("step {}: {why}", done.step);
+    Err(HandlerError::new(Text::const_new(code), message, ErrorCategory::OutcomeUnknown))
+}
+
+/// Stores an output, then reports the step, and returns once the report survives a crash.
+pub(super) async fn record(
+    context: &Context,
+    name: &Text,
+    index: u32,
+    is_idempotent: bool,
+    output: Bytes,
+) -> Result<Bytes, HandlerError> {
+    if output.len() > MAX_PAYLOAD_BYTES {
+        let text = format!("output of step {name} has {} bytes, the limit is {MAX_PAYLOAD_BYTES}", output.len());
+        return Err(HandlerError::permanent("STEP_OUTPUT_TOO_LARGE", text));
+    }
+    let output_hash = Sha256Hash::of(&output);
+    let key = PayloadKey::StepOutput { step: name.clone(), output_hash };
+    context.payloads.put(context.task_id(), key, output.clone(), &context.guard).await?;
+    let done = StepDone { step: name.clone(), index, output_hash, is_idempotent };
+    let (kept, is_kept) = oneshot::channel();
+    let told = Told::Done { execution_id: context.execution_id(), done, kept };
+    context.told.send(told).map_err(|_| HandlerError::stopped())?;
+    is_kept.await.map_err(|_| HandlerError::stopped())?;
+    Ok(output)
 }

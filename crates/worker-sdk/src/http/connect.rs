@@ -45,6 +45,9 @@ impl Worker<HttpCoordinator, SystemClock> {
             outbox: None,
             drain_within: Duration::from_secs(30),
             poll_wait: Duration::from_secs(5),
+            cancel_grace: None,
+            max_attempts: None,
+            end_when_idle: None,
             handlers: Handlers::new(),
         }
     }
@@ -61,6 +64,9 @@ pub struct Connect {
     outbox: Option<PathBuf>,
     drain_within: Duration,
     poll_wait: Duration,
+    cancel_grace: Option<Duration>,
+    max_attempts: Option<u64>,
+    end_when_idle: Option<Duration>,
     handlers: Handlers,
 }
 
@@ -142,6 +148,26 @@ impl Connect {
         self
     }
 
+    /// How long a handler may go on after its task's cancel; 10 s without it. The coordinator has a
+    /// grace of its own, after which it counts the worker as not stopped (30 s unless configured).
+    pub fn cancel_grace(mut self, grace: Duration) -> Self {
+        self.cancel_grace = Some(grace);
+        self
+    }
+
+    /// Drains after taking so many attempts, at least 1; without it `run` goes on for ever.
+    pub fn max_attempts(mut self, attempts: u64) -> Self {
+        self.max_attempts = Some(attempts);
+        self
+    }
+
+    /// Drains once there was nothing to do for so long while the coordinator answered; without it
+    /// `run` waits for work for ever.
+    pub fn end_when_idle(mut self, after: Duration) -> Self {
+        self.end_when_idle = Some(after);
+        self
+    }
+
     /// Runs tasks of this type with `handler`.
     pub fn handler<F, R>(mut self, task_type: impl Into<Text>, handler: F) -> Self
     where
@@ -170,12 +196,18 @@ impl Connect {
         let clock = SystemClock;
         let coordinator = HttpCoordinator::new(&self.urls, clock)?;
         let incarnation = Incarnation::new(clock.now().wall_ms, random());
+        let standard = Config::new(self.worker_id.clone(), incarnation, self.queues.clone());
+        let end_when_idle_ms = self.end_when_idle.map(whole_ms);
         let config = Config {
             slots: self.slots,
             handler_version: self.handler_version.clone(),
-            poll_wait_ms: (self.poll_wait.as_millis() as u64).min(MAX_WAIT_MS),
+            // Idleness is noticed at the end of a poll.
+            poll_wait_ms: whole_ms(self.poll_wait).min(MAX_WAIT_MS).min(end_when_idle_ms.unwrap_or(MAX_WAIT_MS)),
             max_undelivered: self.slots.max(10_000),
-            ..Config::new(self.worker_id.clone(), incarnation, self.queues.clone())
+            cancel_grace_ms: self.cancel_grace.map_or(standard.cancel_grace_ms, whole_ms),
+            max_attempts: self.max_attempts,
+            end_when_idle_ms,
+            ..standard
         };
         config.check()?;
         let outbox = match &self.outbox {
@@ -196,7 +228,7 @@ impl Connect {
         if self.queues.is_empty() {
             return Err(setting("queues", "are empty, and there is no handler to name one"));
         }
-        if self.handlers.task_types().next().is_none() {
+        if self.handlers.is_empty() {
             return Err(setting("handlers", "are empty: a worker needs at least one"));
         }
         self.handlers.task_types().try_for_each(|task_type| name("handlers", task_type))?;
@@ -205,6 +237,10 @@ impl Connect {
         }
         Ok(())
     }
+}
+
+fn whole_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn setting(setting: &'static str, why: impl Into<String>) -> ConnectError {

@@ -34,6 +34,11 @@ pub struct Config {
     pub start_patience_ms: u64,
     /// With this many attempts whose reports wait no new work is asked for.
     pub max_undelivered: u32,
+    /// After taking this many attempts it drains; `None`: it never has enough.
+    pub max_attempts: Option<u64>,
+    /// Drains once it had nothing to do for so long, ms, while its polls were answered; `None`: it
+    /// waits for work for ever.
+    pub end_when_idle_ms: Option<u64>,
 }
 
 impl Config {
@@ -54,6 +59,8 @@ impl Config {
             resend_max_ms: 5_000,
             start_patience_ms: 30_000,
             max_undelivered: 10_000,
+            max_attempts: None,
+            end_when_idle_ms: None,
         }
     }
 
@@ -76,6 +83,9 @@ impl Config {
                 "answer_wait_ms {} and poll_pause_ms {} must be at least 1",
                 self.answer_wait_ms, self.poll_pause_ms
             )));
+        }
+        if self.max_attempts == Some(0) {
+            return Err(InvalidConfig("max_attempts must be at least 1, is 0".into()));
         }
         if self.max_undelivered < self.slots {
             return Err(InvalidConfig(format!(

@@ -22,6 +22,20 @@ impl Attempt {
         }
     }
 
+    /// Until when what its handler left behind may go on.
+    pub(super) fn lease_until(&self) -> Option<u64> {
+        match self.phase {
+            Phase::Inside { .. } | Phase::Stopping { why: Stop::StartToClose | Stop::CancelGrace, .. } => {
+                Some(self.lease.until())
+            }
+            Phase::Stopping { why: Stop::LeaseEnd | Stop::Fenced, .. }
+            | Phase::Waiting
+            | Phase::Declining { .. }
+            | Phase::Reporting
+            | Phase::Over => None,
+        }
+    }
+
     pub(super) fn is_waiting(&self) -> bool {
         self.phase == Phase::Waiting
     }
@@ -153,7 +167,8 @@ impl Attempt {
         if !matches!(self.phase, Phase::Inside { .. }) {
             return;
         }
-        self.step_in_progress = None;
+        // A checkpoint inside a step does not end it.
+        self.step_in_progress.take_if(|(step, _)| *step == done.step);
         match self.steps.iter_mut().find(|s| s.step == done.step) {
             Some(known) => *known = done.clone(),
             None => self.steps.push(done.clone()),

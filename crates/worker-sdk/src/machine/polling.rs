@@ -12,11 +12,13 @@ pub(super) struct Polling {
     outstanding: Option<(RequestId, u64)>,
     next_at: u64,
     tried: u32,
+    /// Since when polls that were answered brought nothing to a worker without attempts.
+    idle_from: Option<u64>,
 }
 
 impl Polling {
     pub(super) fn new(now: u64) -> Self {
-        Self { outstanding: None, next_at: now, tried: 0 }
+        Self { outstanding: None, next_at: now, tried: 0, idle_from: None }
     }
 
     /// When the outstanding poll that is answered here was sent; `None` for any other.
@@ -26,6 +28,10 @@ impl Polling {
             PollAnswer::Work { assignments, .. } => {
                 self.outstanding = None;
                 self.tried = 0;
+                match assignments.is_empty() {
+                    true => drop(self.idle_from.get_or_insert(sent_at)),
+                    false => self.idle_from = None,
+                }
                 let pause = if assignments.is_empty() { shared.config.poll_pause_ms } else { 0 };
                 self.next_at = shared.now.boot_ms.saturating_add(pause);
             }
@@ -67,8 +73,22 @@ impl Polling {
         shared.out.push_back(Output::Poll { request, poll });
     }
 
+    /// Has the worker drain if it had nothing to do for as long as it is to wait for work.
+    pub(super) fn end_if_idle(&mut self, shared: &mut Shared, known: usize) {
+        if known > 0 {
+            self.idle_from = None;
+        }
+        shared.draining |= self.idle_until(shared).is_some_and(|at| at <= shared.now.boot_ms);
+    }
+
     pub(super) fn next_due(&self, shared: &Shared, known: usize) -> Option<u64> {
-        self.given_up_at(shared).or_else(|| may_poll(shared, known).then_some(self.next_at))
+        let polls = self.given_up_at(shared).or_else(|| may_poll(shared, known).then_some(self.next_at));
+        let idle = self.idle_until(shared).filter(|_| !shared.draining);
+        polls.into_iter().chain(idle).min()
+    }
+
+    fn idle_until(&self, shared: &Shared) -> Option<u64> {
+        Some(self.idle_from?.saturating_add(shared.config.end_when_idle_ms?))
     }
 
     fn given_up_at(&self, shared: &Shared) -> Option<u64> {
@@ -78,6 +98,8 @@ impl Polling {
 
     fn back_off(&mut self, shared: &Shared) {
         self.outstanding = None;
+        // Who is not answered does not know whether there is work.
+        self.idle_from = None;
         let wait = backoff_ms(shared.config.resend_min_ms, shared.config.resend_max_ms, self.tried);
         self.next_at = shared.now.boot_ms.saturating_add(wait);
         self.tried = self.tried.saturating_add(1);

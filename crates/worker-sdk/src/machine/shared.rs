@@ -15,6 +15,8 @@ pub(super) struct Shared {
     pub(super) draining: bool,
     /// Attempts that occupy a slot.
     pub(super) active: u32,
+    /// Attempts taken so far.
+    pub(super) taken: u64,
     /// Unanswered requests of attempts.
     pub(super) requests: BTreeMap<RequestId, ExecutionId>,
     /// Tasks with a handler inside, stopping ones included.
@@ -33,6 +35,7 @@ impl Shared {
             memory: 0,
             draining: false,
             active: 0,
+            taken: 0,
             requests: BTreeMap::new(),
             inside: BTreeMap::new(),
             blocked: BTreeSet::new(),
@@ -57,6 +60,13 @@ impl Shared {
     }
 
     pub(super) fn free_slots(&self) -> u32 {
-        self.config.slots.saturating_sub(self.active)
+        let left = self.config.max_attempts.map_or(u64::MAX, |max| max.saturating_sub(self.taken));
+        self.config.slots.saturating_sub(self.active).min(u32::try_from(left).unwrap_or(u32::MAX))
+    }
+
+    /// One more attempt was taken; with the last one that may be, no other is asked for.
+    pub(super) fn take_one(&mut self) {
+        self.taken += 1;
+        self.draining |= self.config.max_attempts.is_some_and(|max| self.taken >= max);
     }
 }

@@ -1,7 +1,7 @@
 //! Running the machine's outputs: first what must be durable, then what goes out.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use bytes::Bytes;
 use futures::future::FutureExt as _;
@@ -11,6 +11,7 @@ use worker_protocol::Assignment;
 
 use super::execute::{execute, how_it_ended};
 use super::{Running, Worker};
+use crate::context::Holding;
 use crate::machine::{Input, Output, RequestId};
 use crate::{Context, CoordinatorPort, NoAnswer, WorkerClock};
 
@@ -45,7 +46,9 @@ impl<P: CoordinatorPort, C: WorkerClock> Worker<P, C> {
     // Handlers read the end of their lease from here, so it is moved before anything else.
     fn move_guards(&mut self) {
         for (id, running) in &self.running {
-            running.until.store(self.machine.write_until(*id).unwrap_or(0), Ordering::Release);
+            let until = self.machine.write_until(*id).unwrap_or(0);
+            running.until.send_if_modified(|known| std::mem::replace(known, until) != until);
+            running.holding.move_lease(self.machine.lease_until(*id).unwrap_or(0));
         }
     }
 
@@ -104,6 +107,7 @@ impl<P: CoordinatorPort, C: WorkerClock> Worker<P, C> {
             Output::Stop { execution_id, why } => {
                 tracing::warn!(%execution_id, ?why, "handler is stopped");
                 if let Some(running) = self.running.get(&execution_id) {
+                    running.holding.stop(why);
                     running.stop();
                 }
             }
@@ -113,22 +117,31 @@ impl<P: CoordinatorPort, C: WorkerClock> Worker<P, C> {
 
     fn start(&mut self, assignment: Arc<Assignment>) {
         let id = assignment.attempt.execution_id;
-        let until = Arc::new(AtomicU64::new(self.machine.write_until(id).unwrap_or(0)));
+        let (until, acts_until) = watch::channel(self.machine.write_until(id).unwrap_or(0));
+        let (holding, held, none_held) = Holding::new(self.machine.lease_until(id).unwrap_or(0));
         let (cancel, cancelled) = watch::channel(false);
         let context = Context {
             assignment: assignment.clone(),
             params: Bytes::new(),
             payloads: self.payloads.clone(),
-            guard: self.guard(until.clone()),
+            guard: self.guard(acts_until),
             cancel: cancelled,
             told: self.told.0.clone(),
             next_index: Arc::new(AtomicU32::new(0)),
             claimed: Arc::default(),
+            checkpoints: Arc::default(),
+            held,
         };
         let handler = self.handlers.get(&assignment.task_type);
         let task = tokio::spawn(execute(handler, context));
-        self.running.insert(id, Running { abort: task.abort_handle(), cancel, until });
-        self.ends.push(task.map(move |joined| (id, how_it_ended(joined))).boxed());
+        self.running.insert(id, Running { abort: task.abort_handle(), cancel, until, holding });
+        let gone = async move {
+            let joined = task.await;
+            // What it started outside of itself may still act.
+            none_held.await;
+            (id, how_it_ended(joined))
+        };
+        self.ends.push(gone.boxed());
     }
 
     // A step that must not run twice waits until the owner knows that the handler is inside it.

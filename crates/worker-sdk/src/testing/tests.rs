@@ -106,3 +106,57 @@ async fn the_clock_moves_only_by_hand() {
     clock.advance(10);
     assert!(waits.now_or_never().is_some());
 }
+
+#[tokio::test]
+async fn an_attempt_that_is_held_ends_when_what_holds_it_does() {
+    let (told, is_told) = oneshot::channel();
+    let (release, released) = oneshot::channel::<()>();
+    let both = parking_lot::Mutex::new(Some((told, released)));
+    let (harness, inside) = signalled(move |ctx: Context| {
+        let (told, released) = both.lock().take().unwrap();
+        let hold = ctx.hold();
+        tokio::spawn(async move {
+            let why = hold.stopped().await;
+            let _ = told.send((why, hold.lease_until()));
+            let _ = released.await;
+            drop(hold);
+        });
+        std::future::pending()
+    });
+    let attempt = harness.start();
+    inside.await.unwrap();
+    attempt.end_lease();
+    let (why, _) = is_told.await.unwrap();
+    assert_eq!(why, crate::machine::Stop::LeaseEnd);
+    let mut ended = Box::pin(attempt.ended());
+    for _ in 0..100 {
+        assert!((&mut ended).now_or_never().is_none(), "it is held");
+        tokio::task::yield_now().await;
+    }
+    drop(release);
+    assert_eq!(ended.await.end, End::Silent);
+}
+
+#[tokio::test]
+async fn recorded_outputs_are_had_at_once_and_a_checkpoint_replaces_the_one_before() {
+    let handler = |ctx: Context| async move {
+        let recorded = ctx.recorded_steps().await?;
+        let known: Vec<_> = recorded.iter().map(|r| (r.step.as_str(), &r.output[..])).collect();
+        assert_eq!(known, [("a", &b"A"[..]), ("at", b"3"), ("b", b"B")]);
+        ctx.checkpoint("at", "4".into()).await?;
+        ctx.checkpoint("at", "5".into()).await?;
+        ctx.step("c").idempotent(true).run(|| async { Ok("C".into()) }).await
+    };
+    let run = Harness::new(handler).recorded("a", "A").recorded("at", "3").recorded("b", "B").run().await;
+    assert_eq!(run.end, End::Success("C".into()));
+    assert_eq!(run.outputs["at"], "5");
+    let steps = |body: &ReportBody| match body {
+        ReportBody::Step(done) => Some((done.step.to_string(), done.index)),
+        ReportBody::Starting { .. }
+        | ReportBody::Declined { .. }
+        | ReportBody::Success { .. }
+        | ReportBody::Failure { .. } => None,
+    };
+    let indices: Vec<_> = run.reports.iter().filter_map(steps).collect();
+    assert_eq!(indices, [("at".into(), 1), ("at".into(), 1), ("c".into(), 3)]);
+}

@@ -99,3 +99,31 @@ fn the_next_attempt_of_a_task_waits_until_the_last_one_is_gone() {
     rig.end(id(1, 1), HandlerEnd::Stopped);
     assert_eq!(rig.starts(), [id(1, 1), id(1, 2)]);
 }
+
+#[test]
+fn what_a_stopped_handler_left_behind_may_go_on_until_the_lease_is_over_and_never_when_fenced() {
+    let mut rig = Rig::inside();
+    assert_eq!(rig.machine.lease_until(id(1, 1)), rig.machine.write_until(id(1, 1)));
+    while rig.stops().is_empty() {
+        rig.pass(1_000);
+        if !rig.beats().is_empty() {
+            rig.beat(accepted());
+        }
+    }
+    assert_eq!(rig.stops(), [(id(1, 1), Stop::StartToClose)]);
+    assert_eq!(rig.machine.write_until(id(1, 1)), None);
+    assert!(rig.machine.lease_until(id(1, 1)).is_some_and(|until| until > rig.now));
+    rig.pass(2_000).beat(HeartbeatAnswer::Fenced);
+    assert_eq!(rig.machine.lease_until(id(1, 1)), None);
+}
+
+#[test]
+fn a_checkpoint_inside_a_step_does_not_end_it() {
+    let mut rig = Rig::inside();
+    let id = id(1, 1);
+    rig.give(Input::StepStarted { execution_id: id, step: "pay".into(), is_idempotent: true });
+    rig.give(Input::StepDone { execution_id: id, done: step(1) });
+    rig.end(id, HandlerEnd::Stopped).answer(ReportAnswer::Accepted);
+    let ReportBody::Failure { failed_step, .. } = rig.last_body() else { panic!("no failure") };
+    assert_eq!(failed_step.as_deref(), Some("pay"));
+}

@@ -94,3 +94,39 @@ fn a_superseded_process_finishes_and_drains() {
     assert!(matches!(rig.last_body(), ReportBody::Success { .. }));
     assert_eq!(rig.polls().len(), 2);
 }
+
+#[test]
+fn after_as_many_attempts_as_it_may_take_it_drains() {
+    let mut rig = Rig::with(Config { max_attempts: Some(3), ..config() }, Vec::new());
+    rig.work(vec![assignment(1, 1)]).answer(ReportAnswer::Accepted).end(id(1, 1), success());
+    rig.answer(ReportAnswer::Accepted).work(vec![assignment(2, 1)]);
+    rig.answer(ReportAnswer::Accepted).end(id(2, 1), success()).pass(6_000);
+    let (_, poll) = rig.polls().pop().unwrap();
+    assert_eq!(poll.free_slots, 1, "two slots, but one attempt more");
+    assert!(!rig.machine.is_draining());
+    rig.work(vec![assignment(3, 1), assignment(4, 1)]);
+    assert!(rig.machine.is_draining());
+    assert_eq!(rig.last_body(), ReportBody::Declined { draining: true });
+    assert_eq!(rig.machine.active(), 1);
+    assert!(Machine::new(Config { max_attempts: Some(0), ..config() }, wall(0), Vec::new()).is_err());
+}
+
+#[test]
+fn idle_is_who_was_answered_and_got_nothing() {
+    let mut rig = Rig::with(Config { end_when_idle_ms: Some(1_000), resend_max_ms: 100, ..config() }, Vec::new());
+    for _ in 0..20 {
+        let (request, _) = rig.polls().pop().unwrap();
+        rig.give(Input::PollAnswered { request, answer: PollAnswer::Unavailable }).pass(100);
+    }
+    assert!(!rig.machine.is_draining(), "nobody has said that there is no work");
+    rig.work(Vec::new()).pass(500);
+    rig.work(vec![assignment(1, 1)]).answer(ReportAnswer::Accepted).pass(3_000);
+    assert!(!rig.machine.is_draining(), "it works");
+    rig.end(id(1, 1), success()).answer(ReportAnswer::Accepted).work(Vec::new());
+    let idle_from = rig.now;
+    while !rig.machine.is_draining() {
+        assert!(rig.now < idle_from + 10_000);
+        rig.pass(10);
+    }
+    assert!(rig.machine.is_idle());
+}
