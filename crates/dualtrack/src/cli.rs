@@ -61,6 +61,11 @@ impl Common {
         Ok(server::choose(self.url.as_deref(), self.profile.as_deref(), &Surroundings::here())?.url)
     }
 
+    /// The same with this server, if it is named.
+    pub fn at(&self, url: Option<String>) -> Self {
+        Self { url, ..self.clone() }
+    }
+
     /// A client of the server.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 mod bench;
 mod cli;
 mod demo;
+mod worker;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -33,7 +34,7 @@ enum Command {
     Events(Box<cli::events::EventsArgs>),
     /// Tasks of a trace
     Trace(cli::trace::TraceArgs),
-    /// See workers and drain them
+    /// Run a program or call a URL for each task; see workers and drain them
     Worker(Box<cli::worker::WorkerArgs>),
     /// See queues, pause and resume them
     Queue(cli::fleet::QueueArgs),
@@ -62,10 +63,11 @@ impl Command {
     const fn log_level(&self) -> &'static str {
         match self {
             Self::Dev(_) => "info,fjall=warn,lsm_tree=warn",
+            // Whoever watches a worker wants to know when its server is away.
+            Self::Worker(_) => "warn",
             Self::Task(_)
             | Self::Events(_)
             | Self::Trace(_)
-            | Self::Worker(_)
             | Self::Queue(_)
             | Self::Review(_)
             | Self::Config(_)
@@ -90,7 +92,7 @@ fn main() -> ExitCode {
         Command::Task(args) => cli::end(cli::block_on(cli::task::run(*args))),
         Command::Events(args) => cli::end(cli::block_on(cli::events::run(*args))),
         Command::Trace(args) => cli::end(cli::block_on(cli::trace::run(args))),
-        Command::Worker(args) => cli::end(cli::block_on(cli::worker::run(*args))),
+        Command::Worker(args) => cli::worker::run(*args),
         Command::Queue(args) => cli::end(cli::block_on(cli::fleet::queue(args))),
         Command::Review(args) => cli::end(cli::block_on(cli::trace::review(*args))),
         Command::Config(args) => dev::config(&args),

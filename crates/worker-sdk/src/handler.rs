@@ -21,6 +21,8 @@ pub struct HandlerError {
     pub message: String,
     /// Whether and how it may be tried again.
     pub category: ErrorCategory,
+    /// What is stored beside the report when the message is not all there is to say.
+    pub(crate) text: Option<String>,
     /// The handler was told to stop; the error says nothing about the task.
     pub(crate) stopped: bool,
 }
@@ -38,7 +40,15 @@ impl HandlerError {
 
     /// An error of the given category.
     pub fn new(code: impl Into<Text>, message: impl Into<String>, category: ErrorCategory) -> Self {
-        Self { code: code.into(), message: message.into(), category, stopped: false }
+        Self { code: code.into(), message: message.into(), category, text: None, stopped: false }
+    }
+
+    /// The whole text of the error, stored as a payload of the task up to its limit; without one
+    /// that is the message.
+    #[must_use]
+    pub fn with_text(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
+        self
     }
 
     /// The handler must not go on: hand this error through.

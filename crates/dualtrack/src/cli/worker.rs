@@ -1,9 +1,18 @@
 //! `dualtrack worker …`.
 
+mod exec;
+mod http;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
 use clap::{Args, Subcommand};
+use task_events::Text;
 
 use super::fleet::{self, FleetCommand};
-use super::{Common, Failure};
+use super::times::duration_ms;
+use super::{Common, block_on, end};
+use crate::worker::supervisor::{self, EnterArgs};
 
 /// Arguments of `dualtrack worker`.
 #[derive(Clone, Debug, Args)]
@@ -19,10 +28,60 @@ pub struct WorkerArgs {
 enum WorkerCommand {
     #[command(flatten)]
     Fleet(FleetCommand),
+    /// Run a program for each task: payload on stdin, last line of stdout is the result
+    #[command(after_help = exec::HELP)]
+    Exec(Box<exec::ExecArgs>),
+    /// POST each task to a URL: its answer is the result
+    #[command(after_help = http::HELP)]
+    Http(Box<http::HttpArgs>),
+    /// The process between a worker and its program
+    #[command(hide = true)]
+    Supervise,
+    /// The last step before the program
+    #[command(hide = true)]
+    Enter(EnterArgs),
+}
+
+/// What ready-made workers have in common.
+#[derive(Clone, Debug, Args)]
+pub struct ServeArgs {
+    /// Type of tasks to run; more than once [default: all that are in the queues]
+    #[arg(long = "type", value_name = "TYPE")]
+    pub types: Vec<Text>,
+    /// Queue to serve; more than once [default: those named like the types]
+    #[arg(long = "queue", value_name = "QUEUE")]
+    pub queues: Vec<Text>,
+    /// Tasks at a time
+    #[arg(long, default_value_t = 4)]
+    pub slots: u32,
+    /// Name of the worker: no other process's, and the same after each restart [default: HOST-PID]
+    #[arg(long)]
+    pub name: Option<Text>,
+    /// Version of what is run, recorded with each attempt
+    #[arg(long, default_value = "1")]
+    pub handler_version: Text,
+    /// Folder in which reports survive a crash of the worker
+    #[arg(long, value_name = "DIR")]
+    pub outbox: Option<PathBuf>,
+    /// How long running tasks may go on after SIGTERM or Ctrl-C
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration_ms)]
+    pub drain: u64,
+    /// End after so many tasks
+    #[arg(long, value_name = "N")]
+    pub max_tasks: Option<u64>,
+    /// End, with exit code 0, once there was nothing to do for so long
+    #[arg(long, value_name = "DURATION", value_parser = duration_ms)]
+    pub until_idle: Option<u64>,
 }
 
 /// Runs it.
-pub async fn run(args: WorkerArgs) -> Result<(), Failure> {
-    let WorkerArgs { common, command: WorkerCommand::Fleet(command) } = args;
-    fleet::run(command, &common).await
+pub fn run(args: WorkerArgs) -> ExitCode {
+    let WorkerArgs { common, command } = args;
+    match command {
+        WorkerCommand::Fleet(command) => end(block_on(fleet::run(command, &common))),
+        WorkerCommand::Exec(args) => end(block_on(exec::run(*args, common))),
+        WorkerCommand::Http(args) => end(block_on(http::run(*args, common))),
+        WorkerCommand::Supervise => supervisor::supervise(),
+        WorkerCommand::Enter(args) => supervisor::enter(&args),
+    }
 }

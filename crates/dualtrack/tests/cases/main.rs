@@ -5,8 +5,14 @@
 
 #[allow(dead_code, reason = "shared by several targets, none of which needs all of it")]
 mod book;
+mod exec_children;
+mod exec_codes;
+mod exec_kit;
+mod exec_sizes;
+mod exec_worker_gone;
 mod frozen_coordinator;
 mod frozen_worker;
+mod http_worker;
 #[allow(dead_code, reason = "shared by several targets, none of which needs all of it")]
 mod kit;
 mod long_handlers;

@@ -23,10 +23,10 @@ impl Hold {
     /// Ready once the attempt must stop; says why. After [`Stop::StartToClose`] and
     /// [`Stop::CancelGrace`] there is time to end politely, until [`Hold::lease_until`]; after the
     /// others there is none.
-    pub async fn stopped(&self) -> Stop {
+    pub fn stopped(&self) -> impl Future<Output = Stop> + Send + use<> {
         let mut stop = self.stop.clone();
         // A worker whose loop is gone renews nothing.
-        stop.wait_for(Option::is_some).await.ok().and_then(|why| *why).unwrap_or(Stop::LeaseEnd)
+        async move { stop.wait_for(Option::is_some).await.ok().and_then(|why| *why).unwrap_or(Stop::LeaseEnd) }
     }
 
     /// Until when what is held may go on at most, ms on the boot clock: the end of the lease, which

@@ -22,12 +22,14 @@ pub(super) async fn execute(handler: Option<Handler>, context: Context) -> Handl
         Ok(result_data_hash) => HandlerEnd::Success { result_data_hash },
         Err(mut error) => {
             error.code = Text::from(cut_to(&error.code, MAX_NAME_BYTES));
-            if let Some((cut, _)) = error.message.char_indices().nth(MAX_MESSAGE_CHARS) {
-                let text = Bytes::from(cut_to(&error.message, MAX_PAYLOAD_BYTES).to_owned());
+            let too_long = error.message.char_indices().nth(MAX_MESSAGE_CHARS).map(|(cut, _)| cut);
+            let text = error.text.take().or_else(|| too_long.is_some().then(|| error.message.clone()));
+            if let Some(text) = text.filter(|_| !error.stopped) {
+                let text = Bytes::from(cut_to(&text, MAX_PAYLOAD_BYTES).to_owned());
                 // Without the whole text the report's beginning must do.
                 let _ = context.payloads.put(context.task_id(), PayloadKey::ErrorText, text, &context.guard).await;
-                error.message.truncate(cut);
             }
+            error.message.truncate(too_long.unwrap_or(usize::MAX));
             error.into_end()
         }
     }
