@@ -13,7 +13,7 @@ use task_events::{PartitionId, TaskId};
 use crate::Edge;
 
 /// Most tasks of its memory that an owner looks at for a page: it decides nothing meanwhile.
-const LOOK_MEMORY: usize = 8_192;
+const LOOK_MEMORY: usize = 4_096;
 
 /// What is listed, and how.
 #[derive(Clone, Debug)]
