@@ -2,6 +2,8 @@
 //! The owner tells the facts at one moment, proven current; which of them blocks is chosen here.
 
 mod live;
+#[cfg(test)]
+mod tests;
 mod waiting;
 
 use axum::extract::{Request, State};
