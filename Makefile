@@ -47,9 +47,10 @@ lint: setup ## format, clippy, generated documents
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
-docs: setup ## regenerate what is generated (event table, settings, lists)
+docs: setup ## regenerate what is generated (event table, settings, lists, OpenAPI document)
 	UPDATE_DOCS=1 cargo test -q -p repository-checks
 	UPDATE_DOCS=1 cargo test -q -p dualtrack --lib --bin dualtrack
+	UPDATE_DOCS=1 cargo test -q -p coordinator-edge --test upstream the_document_is_the_committed_one
 
 clean-dev: ## remove downloads, logs and data of runs
 	rm -rf .dev

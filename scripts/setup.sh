@@ -12,6 +12,7 @@ need python3 python3
 need java openjdk-17-jre-headless
 need mvn maven
 need curl curl
+python3 -c "import ensurepip" 2>/dev/null || missing+=(python3-venv)
 
 if [ "${#missing[@]}" -gt 0 ]; then
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then

@@ -24,6 +24,7 @@ step "rust tests" cargo test --workspace --no-fail-fast
 # Of the whole workspace, or other features would build its dependencies a second time.
 step "fail points" cargo test --workspace --features dualtrack/failpoints --test fail_points
 step "checker tests" python3 -m unittest discover tests/checker
+step "generated client" scripts/openapi-client.sh
 
 passed=$(grep -oE '^test result: .* ([0-9]+) passed' "$log" | grep -oE '[0-9]+ passed' | awk '{n+=$1} END {print n+0}')
 failed=$(grep -oE '^test result: .* ([0-9]+) failed' "$log" | grep -oE '[0-9]+ failed' | awk '{n+=$1} END {print n+0}')

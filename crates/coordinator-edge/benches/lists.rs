@@ -5,6 +5,9 @@
 //! 100 first pages, one after the other; each figure beside a bare request of the same run (`/ping`).
 #![allow(clippy::print_stdout, clippy::disallowed_methods, missing_docs)]
 
+#[path = "../tests/shared/checked.rs"]
+#[allow(dead_code, reason = "shared with the tests, this needs a part of it")]
+mod checked;
 #[path = "../tests/upstream/kit.rs"]
 #[allow(dead_code, reason = "shared with the tests, this needs a part of it")]
 mod kit;

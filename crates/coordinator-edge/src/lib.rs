@@ -4,13 +4,15 @@
 //! [`serve`] accepts connections; [`router`] is what answers them: `upstream` (those who create and
 //! read tasks), `lists` (many tasks at once), `operate` (queues, workers), `registry` (the schema), `stream` (the log as it
 //! grows), `worker` (those who run them), `probes` (health and metrics), `internal` (other
-//! instances). Whatever is refused leaves as RFC 9457 problem+json, by one table in `problems`.
+//! instances). Whatever is refused leaves as RFC 9457 problem+json, by one table in `problems`; `api` is
+//! the table of endpoints, of which the router and the OpenAPI document are made.
 
 #![expect(
     clippy::result_large_err,
     reason = "a problem is made once for a request that is refused; a box would only move it"
 )]
 
+mod api;
 mod body;
 mod edge;
 mod internal;
@@ -38,6 +40,7 @@ pub use edge::{Edge, EdgeConfig, EdgeParts};
 pub use peers::{HttpPeers, NoClient};
 pub use server::serve;
 
+use api::Routes;
 use problems::Failure;
 
 /// Every endpoint, for one edge.
@@ -48,18 +51,39 @@ where
     C: Clock,
     P: Peers,
 {
-    Router::new()
-        .merge(upstream::router())
-        .merge(lists::router())
-        .merge(operate::router())
-        .merge(registry::router())
-        .merge(stream::router())
-        .merge(worker::router())
-        .merge(probes::router())
+    routes()
+        .into_router()
         .merge(internal::router())
         .fallback(no_such_path)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(edge)
+}
+
+/// The OpenAPI document of every endpoint (`/internal/v1` apart), as `GET /openapi.json` serves it.
+pub fn openapi<L, S, C, P>() -> String
+where
+    L: EventLog,
+    S: SnapshotStore,
+    C: Clock,
+    P: Peers,
+{
+    api::text(routes::<L, S, C, P>().described())
+}
+
+fn routes<L, S, C, P>() -> Routes<Edge<L, S, C, P>>
+where
+    L: EventLog,
+    S: SnapshotStore,
+    C: Clock,
+    P: Peers,
+{
+    upstream::routes()
+        .merge(lists::routes())
+        .merge(operate::routes())
+        .merge(registry::routes())
+        .merge(stream::routes())
+        .merge(worker::routes())
+        .merge(probes::routes())
 }
 
 async fn no_such_path(uri: axum::http::Uri) -> Failure {

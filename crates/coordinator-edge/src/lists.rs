@@ -10,29 +10,32 @@ mod decide;
 mod gone;
 mod item;
 mod merge;
+mod operations;
 mod partition;
 mod query;
 mod review;
 mod tasks;
 
-use axum::Router;
-use axum::routing::{get, post};
 use coordinator::surface::Peers;
 use event_log::EventLog;
 use service_kit::Clock;
 use snapshot_store::SnapshotStore;
 
 use crate::Edge;
+use crate::api::Routes;
 
-pub(crate) fn router<L, S, C, P>() -> Router<Edge<L, S, C, P>>
+/// Group of the document.
+const TAG: &str = "tasks";
+
+pub(crate) fn routes<L, S, C, P>() -> Routes<Edge<L, S, C, P>>
 where
     L: EventLog,
     S: SnapshotStore,
     C: Clock,
     P: Peers,
 {
-    Router::new()
-        .route("/api/v1/tasks", get(Edge::<L, S, C, P>::tasks))
-        .route("/api/v1/review", get(Edge::<L, S, C, P>::review))
-        .route("/api/v1/review/{id}", post(Edge::<L, S, C, P>::decide))
+    Routes::new()
+        .get(TAG, "/api/v1/tasks", Edge::<L, S, C, P>::tasks, operations::tasks())
+        .get(TAG, "/api/v1/review", Edge::<L, S, C, P>::review, operations::review())
+        .post(TAG, "/api/v1/review/{id}", Edge::<L, S, C, P>::decide, operations::decide())
 }

@@ -1,14 +1,13 @@
 //! What operators see and do: queues and workers.
 
+mod operations;
 mod queues;
 mod workers;
 
 use std::collections::BTreeMap;
 
-use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::routing::{get, post};
 use coordinator::owner::{Answer, Command};
 use coordinator::surface::Peers;
 use event_log::EventLog;
@@ -17,26 +16,30 @@ use service_kit::Clock;
 use snapshot_store::SnapshotStore;
 use task_events::{PartitionId, Text};
 
+use crate::api::Routes;
 use crate::problems::{Answered, Asked, Failure, failure_of};
 use crate::upstream::parameters::query;
 use crate::upstream::validate::{DEFAULT_CLIENT, name_of, text_within};
 use crate::{Edge, reply};
 
-pub(crate) fn router<L, S, C, P>() -> Router<Edge<L, S, C, P>>
+/// Group of the document.
+const TAG: &str = "operation";
+
+pub(crate) fn routes<L, S, C, P>() -> Routes<Edge<L, S, C, P>>
 where
     L: EventLog,
     S: SnapshotStore,
     C: Clock,
     P: Peers,
 {
-    Router::new()
-        .route("/api/v1/queues", get(Edge::<L, S, C, P>::queues))
-        .route("/api/v1/queues/{name}/pause", post(Edge::<L, S, C, P>::pause))
-        .route("/api/v1/queues/{name}/resume", post(Edge::<L, S, C, P>::resume))
-        .route("/api/v1/workers", get(Edge::<L, S, C, P>::workers))
-        .route("/api/v1/workers/{id}", get(Edge::<L, S, C, P>::worker))
-        .route("/api/v1/workers/{id}/drain", post(Edge::<L, S, C, P>::drain))
-        .route("/api/v1/workers/{id}/release", post(Edge::<L, S, C, P>::release))
+    Routes::new()
+        .get(TAG, "/api/v1/queues", Edge::<L, S, C, P>::queues, operations::queues())
+        .post(TAG, "/api/v1/queues/{name}/pause", Edge::<L, S, C, P>::pause, operations::pause())
+        .post(TAG, "/api/v1/queues/{name}/resume", Edge::<L, S, C, P>::resume, operations::resume())
+        .get(TAG, "/api/v1/workers", Edge::<L, S, C, P>::workers, operations::workers())
+        .get(TAG, "/api/v1/workers/{id}", Edge::<L, S, C, P>::worker, operations::worker())
+        .post(TAG, "/api/v1/workers/{id}/drain", Edge::<L, S, C, P>::drain, operations::drain())
+        .post(TAG, "/api/v1/workers/{id}/release", Edge::<L, S, C, P>::release, operations::release())
 }
 
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {

@@ -1,23 +1,26 @@
-//! `/healthz` (the process answers), `/readyz` (its partitions get on), `/metrics`.
+//! `/healthz` (the process answers), `/readyz` (its partitions get on), `/metrics`, `/openapi.json`.
 
 mod exposition;
+mod operations;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use axum::routing::get;
+use bytes::Bytes;
 use coordinator::surface::Peers;
 use event_log::EventLog;
 use futures::future::join_all;
+use schemars::JsonSchema;
 use serde::Serialize;
 use service_kit::{Clock, within};
 use snapshot_store::SnapshotStore;
 use task_events::{Offset, PartitionId};
 
+use crate::api::Routes;
 use crate::problems::Answered;
 use crate::{Edge, reply};
 
@@ -31,39 +34,53 @@ const LOG_MS: u64 = 1_000;
 /// How far partitions were when they were last seen to move: (applied, boot ms).
 pub(crate) type Seen = BTreeMap<PartitionId, (Offset, u64)>;
 
-pub(crate) fn router<L, S, C, P>() -> Router<Edge<L, S, C, P>>
+/// Group of the document.
+const TAG: &str = "server";
+
+pub(crate) fn routes<L, S, C, P>() -> Routes<Edge<L, S, C, P>>
 where
     L: EventLog,
     S: SnapshotStore,
     C: Clock,
     P: Peers,
 {
-    Router::new()
-        .route("/healthz", get(Edge::<L, S, C, P>::healthz))
-        .route("/readyz", get(Edge::<L, S, C, P>::readyz))
-        .route("/metrics", get(Edge::<L, S, C, P>::metrics))
+    Routes::new()
+        .get(TAG, "/healthz", Edge::<L, S, C, P>::healthz, operations::healthz())
+        .get(TAG, "/readyz", Edge::<L, S, C, P>::readyz, operations::readyz())
+        .get(TAG, "/metrics", Edge::<L, S, C, P>::metrics, operations::metrics())
+        .get(TAG, "/openapi.json", Edge::<L, S, C, P>::document, operations::document())
 }
 
-#[derive(Serialize)]
+/// That the process is alive.
+#[derive(Serialize, JsonSchema)]
 struct Health<'a> {
+    /// Instance that answered.
     instance: &'a str,
+    /// `alive`.
     status: &'static str,
     /// Alarms that stand, with their last words: what is wrong although the process is alive.
     alarms: BTreeMap<&'static str, String>,
 }
 
 /// Whether the instance can take requests, and why not.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Ready<'a> {
+    /// Instance that answered.
     instance: &'a str,
+    /// It can take requests.
     ready: bool,
+    /// Partitions assigned to it.
     partitions: BTreeMap<u16, Progress>,
+    /// Why it cannot; empty if it can.
     reasons: Vec<String>,
 }
 
-#[derive(Serialize)]
+/// How far a partition is.
+#[derive(Serialize, JsonSchema)]
 struct Progress {
+    /// Its claim was read back.
     owning: bool,
+    /// Offset of the next record it folds.
     applied: u64,
     /// Records of the log it has not folded yet; absent when the log does not answer.
     lag: Option<u64>,
@@ -120,6 +137,15 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
             Some((partition, range.end))
         });
         join_all(asks).await.into_iter().flatten().collect()
+    }
+
+    async fn document() -> Response {
+        // The same for every edge of this program.
+        static TEXT: OnceLock<Bytes> = OnceLock::new();
+        let text = TEXT.get_or_init(|| crate::openapi::<L, S, C, P>().into());
+        let mut response = Response::new(Body::from(text.clone()));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
     }
 
     async fn metrics(State(edge): State<Self>) -> Response {

@@ -1,15 +1,17 @@
 //! A read-only schema registry of the compiled-in schema, as Confluent's clients read it: so that any of
 //! their consumers decodes the topic without a registry beside it.
 
-use axum::Router;
+mod operations;
+
 use axum::body::Body;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use axum::routing::get;
 use serde_json::{Value, json};
 use task_events::{SCHEMA_ID, SCHEMA_JSON};
+
+use crate::api::Routes;
 
 /// Subject of the topic's values, by Confluent's naming of subjects after topics.
 const SUBJECT: &str = "task-execution-events-value";
@@ -19,12 +21,15 @@ const KIND: &str = "application/vnd.schemaregistry.v1+json";
 
 type Part = Result<Path<String>, PathRejection>;
 
-pub(crate) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    Router::new()
-        .route("/schemas/ids/{id}", get(schema))
-        .route("/subjects", get(subjects))
-        .route("/subjects/{subject}/versions", get(versions))
-        .route("/subjects/{subject}/versions/{version}", get(version))
+/// Group of the document.
+const TAG: &str = "events";
+
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Routes<S> {
+    Routes::new()
+        .get(TAG, "/schemas/ids/{id}", schema, operations::schema())
+        .get(TAG, "/subjects", subjects, operations::subjects())
+        .get(TAG, "/subjects/{subject}/versions", versions, operations::versions())
+        .get(TAG, "/subjects/{subject}/versions/{version}", version, operations::version())
 }
 
 async fn schema(id: Part) -> Response {

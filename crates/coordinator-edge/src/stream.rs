@@ -9,6 +9,7 @@
 mod feed;
 mod filter;
 mod old;
+mod operations;
 mod position;
 mod query;
 mod reader;
@@ -17,11 +18,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
 use coordinator::surface::Peers;
 use event_log::EventLog;
 use futures::stream::{StreamExt as _, once, unfold};
@@ -32,6 +31,7 @@ use snapshot_store::SnapshotStore;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::Edge;
+use crate::api::Routes;
 use crate::problems::{Answered, Failure, defect};
 
 /// Streams of an instance at a time.
@@ -68,14 +68,17 @@ struct Message {
 /// Why a stream ended.
 type End = Arc<Mutex<Option<Problem>>>;
 
-pub(crate) fn router<L, S, C, P>() -> Router<Edge<L, S, C, P>>
+/// Group of the document.
+const TAG: &str = "events";
+
+pub(crate) fn routes<L, S, C, P>() -> Routes<Edge<L, S, C, P>>
 where
     L: EventLog,
     S: SnapshotStore,
     C: Clock,
     P: Peers,
 {
-    Router::new().route("/api/v1/events/stream", get(Edge::<L, S, C, P>::events_stream))
+    Routes::new().get(TAG, "/api/v1/events/stream", Edge::<L, S, C, P>::events_stream, operations::events())
 }
 
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {

@@ -6,6 +6,7 @@ mod create;
 pub(crate) mod events;
 mod find;
 mod meaning;
+mod operations;
 pub(crate) mod parameters;
 mod read;
 mod result;
@@ -13,31 +14,33 @@ pub(crate) mod validate;
 mod view;
 mod why;
 
-use axum::Router;
-use axum::routing::{get, post};
 use coordinator::surface::Peers;
 use event_log::EventLog;
 use service_kit::Clock;
 use snapshot_store::SnapshotStore;
 
 use crate::Edge;
+use crate::api::Routes;
 
-pub(crate) fn router<L, S, C, P>() -> Router<Edge<L, S, C, P>>
+/// Group of the document.
+const TAG: &str = "tasks";
+
+pub(crate) fn routes<L, S, C, P>() -> Routes<Edge<L, S, C, P>>
 where
     L: EventLog,
     S: SnapshotStore,
     C: Clock,
     P: Peers,
 {
-    Router::new()
-        .route("/api/v1/task/create", post(Edge::<L, S, C, P>::create))
-        .route("/api/v1/task/create-batch", post(Edge::<L, S, C, P>::create_batch))
-        .route("/api/v1/task/{id}", get(Edge::<L, S, C, P>::task))
-        .route("/api/v1/task/{id}/events", get(Edge::<L, S, C, P>::events))
-        .route("/api/v1/task/{id}/why", get(Edge::<L, S, C, P>::why))
-        .route("/api/v1/task/{id}/result", get(Edge::<L, S, C, P>::result))
-        .route("/api/v1/task/{id}/cancel", post(Edge::<L, S, C, P>::cancel))
-        .route("/api/v1/task/{id}/replay", post(Edge::<L, S, C, P>::replay))
-        .route("/api/v1/trace/{trace_id}", get(Edge::<L, S, C, P>::by_trace))
-        .route("/api/v1/business/{key}", get(Edge::<L, S, C, P>::by_business_key))
+    Routes::new()
+        .post(TAG, "/api/v1/task/create", Edge::<L, S, C, P>::create, operations::create())
+        .post(TAG, "/api/v1/task/create-batch", Edge::<L, S, C, P>::create_batch, operations::create_batch())
+        .get(TAG, "/api/v1/task/{id}", Edge::<L, S, C, P>::task, operations::get())
+        .get(TAG, "/api/v1/task/{id}/events", Edge::<L, S, C, P>::events, operations::events())
+        .get(TAG, "/api/v1/task/{id}/why", Edge::<L, S, C, P>::why, operations::why())
+        .get(TAG, "/api/v1/task/{id}/result", Edge::<L, S, C, P>::result, operations::result())
+        .post(TAG, "/api/v1/task/{id}/cancel", Edge::<L, S, C, P>::cancel, operations::cancel())
+        .post(TAG, "/api/v1/task/{id}/replay", Edge::<L, S, C, P>::replay, operations::replay())
+        .get(TAG, "/api/v1/trace/{trace_id}", Edge::<L, S, C, P>::by_trace, operations::by_trace())
+        .get(TAG, "/api/v1/business/{key}", Edge::<L, S, C, P>::by_business_key, operations::by_business_key())
 }

@@ -5,40 +5,43 @@
 
 mod batch;
 mod fields;
+mod operations;
 mod payloads;
 mod polling;
 mod single;
 mod token;
 mod wire;
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::routing::{get, post};
 use coordinator::surface::Peers;
 use event_log::EventLog;
 use rest_contract::{MAX_BODY_BYTES, MAX_PAYLOAD_BYTES, MAX_SLOTS, MAX_WAIT_MS, Pong, Register, Registered};
 use service_kit::Clock;
 use snapshot_store::SnapshotStore;
 
+use crate::api::Routes;
 use crate::problems::Answered;
 use crate::{Edge, reply};
 
-pub(crate) fn router<L, S, C, P>() -> Router<Edge<L, S, C, P>>
+/// Group of the document.
+const TAG: &str = "workers";
+
+pub(crate) fn routes<L, S, C, P>() -> Routes<Edge<L, S, C, P>>
 where
     L: EventLog,
     S: SnapshotStore,
     C: Clock,
     P: Peers,
 {
-    Router::new()
-        .route("/coordinator/v1/ping", get(ping))
-        .route("/coordinator/v1/workers/register", post(register))
-        .route("/coordinator/v1/workers/{id}/poll", post(polling::poll))
-        .route("/coordinator/v1/task/{id}/heartbeat", post(single::heartbeat))
-        .route("/coordinator/v1/task/{id}/result", post(single::result))
-        .route("/coordinator/v1/task/{id}/payload", get(payloads::read))
-        .route("/coordinator/v1/reports", post(batch::reports))
+    Routes::new()
+        .get(TAG, "/coordinator/v1/ping", ping, operations::ping())
+        .post(TAG, "/coordinator/v1/workers/register", register, operations::register())
+        .post(TAG, "/coordinator/v1/workers/{id}/poll", polling::poll, operations::poll())
+        .post(TAG, "/coordinator/v1/task/{id}/heartbeat", single::heartbeat, operations::heartbeat())
+        .post(TAG, "/coordinator/v1/task/{id}/result", single::result, operations::result())
+        .get(TAG, "/coordinator/v1/task/{id}/payload", payloads::read, operations::payload())
+        .post(TAG, "/coordinator/v1/reports", batch::reports, operations::reports())
 }
 
 async fn ping<L: EventLog, S: SnapshotStore, C: Clock, P: Peers>(State(edge): State<Edge<L, S, C, P>>) -> Answered {

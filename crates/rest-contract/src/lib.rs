@@ -6,9 +6,12 @@
 //! are Unix ms, durations end in `_ms`, hashes are 64 hexadecimal digits, bytes are Base64 (RFC 4648,
 //! with padding). Requests refuse fields they do not know; whoever reads answers ignores them, so
 //! that a newer server may say more.
+//!
+//! Every body says its JSON schema too (`schemars`), with the limits of [`MAX_PAYLOAD_BYTES`] and its
+//! neighbours: the edge makes the OpenAPI document of it.
 
 mod conversions;
-mod forms;
+pub mod forms;
 mod limits;
 mod lists;
 mod operate;

@@ -27,6 +27,10 @@ pub const MAX_WAIT_MS: u64 = 60_000;
 pub const MAX_SLOTS: u32 = 1_000;
 /// Most attempts a poll may list as held.
 pub const MAX_HELD: usize = 10_000;
+/// Most queues of a worker.
+pub const MAX_QUEUES: usize = 256;
+/// Most steps of an attempt.
+pub const MAX_STEPS: usize = 10_000;
 /// Highest priority; 0 is the lowest.
 pub const MAX_PRIORITY: u8 = 9;
 /// Priority of a task that names none.
@@ -39,3 +43,5 @@ pub const DEFAULT_MAX_RETRIES: u32 = 3;
 pub const MAX_PAGE: u32 = 1_000;
 /// Tasks on a page that names no limit.
 pub const DEFAULT_PAGE: u32 = 50;
+/// Most tasks that a trace or a business key shows; of more the newest.
+pub const MAX_FOUND: usize = 200;

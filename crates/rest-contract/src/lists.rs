@@ -8,13 +8,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use task_events::{ReviewOutcome, TaskId, TaskState, Text};
 
 use crate::forms;
 
 /// In which order a list is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ListOrder {
     /// The newest task first.
@@ -99,7 +100,7 @@ impl TasksQuery {
 }
 
 /// A page of `GET /api/v1/tasks`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TasksPage {
     /// Tasks in the order asked for; each is on one page only, whatever happens to it meanwhile.
     pub tasks: Vec<TaskItem>,
@@ -109,7 +110,7 @@ pub struct TasksPage {
 }
 
 /// How far a page looked, and where the next one begins.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PageEnd {
     /// Begins the next page; absent when nothing can follow.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -127,12 +128,13 @@ pub struct PageEnd {
 }
 
 /// A task in a list. `GET /api/v1/task/{id}` tells the rest.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskItem {
     /// Task.
-    #[serde(with = "forms::text")]
+    #[serde(with = "forms::TaskIdText")]
     pub task_id: TaskId,
     /// State.
+    #[schemars(with = "forms::State")]
     pub status: TaskState,
     /// Run.
     pub run_no: u32,
@@ -163,7 +165,7 @@ pub struct TaskItem {
 
 /// A page of `GET /api/v1/review`: tasks that failed for good and that nobody has decided about.
 /// Takes `type`, `queue`, `creator`, `code`, `order`, `limit` and `cursor` of [`TasksQuery`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReviewPage {
     /// Tasks in the order asked for. One leaves the list when it is reviewed or replayed.
     pub items: Vec<ReviewItem>,
@@ -173,7 +175,7 @@ pub struct ReviewPage {
 }
 
 /// A task that waits for somebody's decision.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReviewItem {
     /// The task.
     #[serde(flatten)]
@@ -187,31 +189,35 @@ pub struct ReviewItem {
 }
 
 /// `POST /api/v1/review/{id}`: a decision about a closed task, as a TaskReviewed of the log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewRequest {
     /// The run that was looked at; another one than the last is refused with the current one.
+    #[schemars(range(min = 1))]
     pub run_no: u32,
     /// `ACCEPTED` (it is well as it is) or `ABANDONED` (it is given up).
+    #[schemars(with = "forms::Decision")]
     pub outcome: ReviewOutcome,
     /// Who decides; `default` without it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(with = "Option<forms::Name>")]
     pub actor: Option<Text>,
     /// Why.
     #[serde(default)]
+    #[schemars(with = "forms::Note")]
     pub note: Text,
 }
 
 /// 200: the decision is on record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reviewed {
     /// Task.
-    #[serde(with = "forms::text")]
+    #[serde(with = "forms::TaskIdText")]
     pub task_id: TaskId,
 }
 
 /// What is still known of a task whose rows are gone: `summary` of the problem `replay_window_over`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GoneSummary {
     /// The task as it ended.
     #[serde(flatten)]

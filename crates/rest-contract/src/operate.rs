@@ -1,5 +1,6 @@
 //! Workers and queues: what operators see and do.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use task_events::{ExecutionId, Incarnation, TaskId, TaskState, Text};
 
@@ -7,19 +8,21 @@ use crate::forms;
 use crate::problem::Problem;
 
 /// Who asks and why; body of `…/drain`, `…/release`, `…/pause`, `…/resume`. May be absent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ControlRequest {
     /// Who asks; `default` without it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(with = "Option<forms::Name>")]
     pub actor: Option<Text>,
     /// Why.
     #[serde(default)]
+    #[schemars(with = "forms::Note")]
     pub reason: Text,
 }
 
 /// `GET /api/v1/workers`: 207 when an instance or a partition did not answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkersView {
     /// Every worker that polled within the last ten minutes or holds an attempt, by name.
     pub workers: Vec<WorkerView>,
@@ -30,12 +33,12 @@ pub struct WorkersView {
 }
 
 /// A worker, as its last poll and its attempts show it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerView {
     /// Worker.
     pub worker_id: Text,
     /// Its newest process; absent if it has not polled since the instances started.
-    #[serde(with = "forms::incarnation_opt", skip_serializing_if = "Option::is_none", default)]
+    #[serde(with = "forms::IncarnationOpt", skip_serializing_if = "Option::is_none", default)]
     pub incarnation: Option<Incarnation>,
     /// Version of its handlers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -59,7 +62,7 @@ pub struct WorkerView {
 }
 
 /// `GET /api/v1/workers/{id}`; 404 `worker_unknown` if nobody has heard of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerDetail {
     /// The worker.
     #[serde(flatten)]
@@ -73,23 +76,24 @@ pub struct WorkerDetail {
 }
 
 /// A live attempt of a worker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AttemptView {
     /// Task.
-    #[serde(with = "forms::text")]
+    #[serde(with = "forms::TaskIdText")]
     pub task_id: TaskId,
     /// Handler that runs it.
     pub task_type: Text,
     /// Queue.
     pub queue: Text,
     /// `ASSIGNED` or `EXECUTING`.
+    #[schemars(with = "forms::State")]
     pub status: TaskState,
     /// Run.
     pub run_no: u32,
     /// Fencing token.
     pub exec_epoch: u32,
     /// Identity of the attempt.
-    #[serde(with = "forms::text")]
+    #[serde(with = "forms::ExecutionText")]
     pub execution_id: ExecutionId,
     /// Its assignment, Unix ms.
     pub assigned_at: i64,
@@ -98,7 +102,7 @@ pub struct AttemptView {
 /// `POST /api/v1/workers/{id}/drain`: 207 when an instance did not answer. The worker hears of it with
 /// its next poll, finishes what it holds and ends. It is asked of the process that is there now, not of
 /// the worker for ever: a process that is started later, or `…/release`, takes work again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DrainView {
     /// Worker.
     pub worker_id: Text,
@@ -109,7 +113,7 @@ pub struct DrainView {
 }
 
 /// What goes to every partition: 200 when all did it, else 207.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PartitionAnswers {
     /// One for each partition, in their order.
     pub partitions: Vec<PartitionAnswer>,
@@ -123,7 +127,7 @@ impl PartitionAnswers {
 }
 
 /// What became of it in one partition.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PartitionAnswer {
     /// Partition.
     pub partition: u16,
@@ -133,7 +137,7 @@ pub struct PartitionAnswer {
 }
 
 /// `GET /api/v1/queues`: 207 when a partition did not answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueuesView {
     /// Every queue that has open tasks, is paused, or was polled within the last ten minutes, by name.
     pub queues: Vec<QueueView>,
@@ -142,7 +146,7 @@ pub struct QueuesView {
 }
 
 /// A queue, over all partitions that answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueView {
     /// Queue.
     pub queue: Text,

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ pub enum Retry {
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $status:literal, $retry:ident, $title:literal;)*) => {
         /// Code of a problem.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum Code {
             $($(#[$doc])* #[serde(rename = $text)] $name,)*
         }
@@ -141,7 +142,7 @@ impl fmt::Display for Code {
 }
 
 /// Body of every answer that is no success (`application/problem+json`).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// Where the code is explained: `/docs/errors/CODE`.
     #[serde(rename = "type")]
@@ -149,6 +150,7 @@ pub struct Problem {
     /// What the code means.
     pub title: String,
     /// HTTP status.
+    #[schemars(range(min = 400, max = 599))]
     pub status: u16,
     /// Code of the closed list.
     pub code: Code,

@@ -1,30 +1,34 @@
 //! Heartbeats and reports: the single endpoints people can call with curl, and the batch that SDKs
 //! send.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use task_events::{ErrorCategory, ExecutionId, Incarnation, Sha256Hash, TaskId, Text};
 
 use crate::forms;
+use crate::limits::{MAX_BATCH_ITEMS, MAX_STEPS};
 use crate::worker::{PayloadBody, StepBody};
 
 /// `POST /coordinator/v1/task/{id}/heartbeat?status=STARTING|RUNNING`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatRequest {
     /// Attempt.
-    #[serde(with = "forms::text")]
+    #[serde(with = "forms::ExecutionText")]
     pub execution_id: ExecutionId,
     /// Its fencing token.
     pub exec_epoch: u32,
     /// As the assignment brought it.
     pub attempt_token: Text,
     /// Worker.
+    #[schemars(with = "forms::Name")]
     pub worker_id: Text,
     /// Its process.
-    #[serde(with = "forms::incarnation")]
+    #[serde(with = "forms::IncarnationText")]
     pub incarnation: Incarnation,
     /// Percent.
+    #[schemars(range(max = 100))]
     pub memory_usage_percent: u32,
     /// Step the handler is in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -35,17 +39,18 @@ pub struct HeartbeatRequest {
 }
 
 /// Step the handler is in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StepInProgress {
     /// Its name.
+    #[schemars(with = "forms::Name")]
     pub step: Text,
     /// Declared by the handler.
     pub is_idempotent: bool,
 }
 
 /// What the owner says to a heartbeat or a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It is in the log as accepted; of a heartbeat: the lease is renewed.
@@ -63,7 +68,7 @@ pub enum Verdict {
 }
 
 /// Answer to a heartbeat, a report, or one of a batch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Answered {
     /// The owner's verdict.
     pub answer: Verdict,
@@ -76,25 +81,26 @@ pub struct Answered {
 }
 
 /// `POST /coordinator/v1/task/{id}/result`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResultRequest {
     /// Task, as in the path.
-    #[serde(with = "forms::text")]
+    #[serde(with = "forms::TaskIdText")]
     pub task_id: TaskId,
     /// Attempt.
-    #[serde(with = "forms::text")]
+    #[serde(with = "forms::ExecutionText")]
     pub execution_id: ExecutionId,
     /// Its fencing token.
     pub exec_epoch: u32,
     /// As the assignment brought it.
     pub attempt_token: Text,
     /// Worker.
+    #[schemars(with = "forms::Name")]
     pub worker_id: Text,
     /// How it ended.
     pub status: Outcome,
     /// SHA-256 of the result, with SUCCESS; made here from `result` when that is sent.
-    #[serde(with = "opt_hash", skip_serializing_if = "Option::is_none", default)]
+    #[serde(with = "forms::HashOpt", skip_serializing_if = "Option::is_none", default)]
     pub result_data_hash: Option<Sha256Hash>,
     /// The result itself, stored exactly as sent.
     #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "forms::present")]
@@ -103,28 +109,33 @@ pub struct ResultRequest {
     pub execution_time_ms: u64,
     /// Machine-readable, with FAILED.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(with = "Option<forms::Name>")]
     pub error_code: Option<Text>,
     /// For people, with FAILED.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error_message: Option<String>,
     /// Kind of failure; TRANSIENT without it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(with = "Option<forms::Category>")]
     pub category: Option<ErrorCategory>,
     /// Step it failed in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(with = "Option<forms::Name>")]
     pub failed_step: Option<Text>,
     /// Whether that step is idempotent.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub is_idempotent: Option<bool>,
     /// Percent.
+    #[schemars(range(max = 100))]
     pub memory_usage_percent: u32,
     /// Steps completed, earlier attempts' included.
     #[serde(default)]
+    #[schemars(length(max = MAX_STEPS))]
     pub steps_done: Vec<StepBody>,
 }
 
 /// How a handler ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Outcome {
     /// It returned a result.
     #[serde(rename = "SUCCESS")]
@@ -136,22 +147,25 @@ pub enum Outcome {
 
 /// `POST /coordinator/v1/reports`: what an SDK sends in one go. Payloads are stored first, in one
 /// write; then reports and heartbeats go to their owners. Reports of one attempt are sent in order.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportsRequest {
     /// Payloads.
     #[serde(default)]
+    #[schemars(length(max = MAX_BATCH_ITEMS))]
     pub payloads: Vec<PayloadBody>,
     /// Reports.
     #[serde(default)]
+    #[schemars(length(max = MAX_BATCH_ITEMS))]
     pub reports: Vec<ReportItem>,
     /// Signs of life.
     #[serde(default)]
+    #[schemars(length(max = MAX_BATCH_ITEMS))]
     pub heartbeats: Vec<HeartbeatRequest>,
 }
 
 /// One report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportItem {
     /// Run of the attempt.
@@ -159,18 +173,19 @@ pub struct ReportItem {
     /// Its fencing token.
     pub exec_epoch: u32,
     /// Attempt; names the task.
-    #[serde(with = "forms::text")]
+    #[serde(with = "forms::ExecutionText")]
     pub execution_id: ExecutionId,
     /// As the assignment brought it.
     pub attempt_token: Text,
     /// Worker.
+    #[schemars(with = "forms::Name")]
     pub worker_id: Text,
     /// What it says.
     pub report: ReportBodyJson,
 }
 
 /// What a report says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE", deny_unknown_fields)]
 pub enum ReportBodyJson {
     /// The handler is about to be entered.
@@ -178,6 +193,7 @@ pub enum ReportBodyJson {
         /// Unix ms by the worker.
         start_time: i64,
         /// Percent.
+        #[schemars(range(max = 100))]
         memory_usage_percent: u32,
     },
     /// The handler will not be entered.
@@ -193,25 +209,31 @@ pub enum ReportBodyJson {
     /// The handler returned and its result is stored.
     Success {
         /// SHA-256 of the result.
-        #[serde(with = "forms::hash")]
+        #[serde(with = "forms::HashText")]
         result_data_hash: Sha256Hash,
         /// Handler time, ms.
         execution_time_ms: u64,
         /// All steps, earlier attempts' included.
+        #[schemars(length(max = MAX_STEPS))]
         steps_done: Vec<StepBody>,
         /// Percent.
+        #[schemars(range(max = 100))]
         memory_usage_percent: u32,
     },
     /// The handler failed, or was stopped by a cancel.
     Failure {
         /// Machine-readable.
+        #[schemars(with = "forms::Name")]
         error_code: Text,
         /// For people; the event keeps the first 256 characters.
+        #[schemars(with = "forms::Note")]
         error_message: Text,
         /// Kind of failure.
+        #[schemars(with = "forms::Category")]
         category: ErrorCategory,
         /// Step it failed in.
         #[serde(skip_serializing_if = "Option::is_none", default)]
+        #[schemars(with = "Option<forms::Name>")]
         failed_step: Option<Text>,
         /// Whether that step is idempotent.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -219,14 +241,16 @@ pub enum ReportBodyJson {
         /// Handler time, ms.
         execution_time_ms: u64,
         /// Steps completed.
+        #[schemars(length(max = MAX_STEPS))]
         steps_done: Vec<StepBody>,
         /// Percent.
+        #[schemars(range(max = 100))]
         memory_usage_percent: u32,
     },
 }
 
 /// Answer to a batch: item by item, in the order sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportsResponse {
     /// `false`: the store did not answer, and no report of that task was passed on.
     pub payloads_stored: Vec<bool>,
@@ -234,23 +258,6 @@ pub struct ReportsResponse {
     pub reports: Vec<Answered>,
     /// Signs of life.
     pub heartbeats: Vec<Answered>,
-}
-
-mod opt_hash {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use task_events::Sha256Hash;
-
-    pub fn serialize<S: Serializer>(value: &Option<Sha256Hash>, s: S) -> Result<S::Ok, S::Error> {
-        match value {
-            Some(hash) => s.collect_str(hash),
-            None => s.serialize_none(),
-        }
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Sha256Hash>, D::Error> {
-        let text = Option::<String>::deserialize(d)?;
-        text.map(|text| crate::parse_hash(&text).map_err(D::Error::custom)).transpose()
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! come in its order; those of several are interleaved as they are read. Comments keep the connection
 //! alive. A message of the type `end` is the last one and says why, as a problem.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use task_events::{Kind, TaskId, Text};
@@ -84,7 +85,7 @@ impl StreamQuery {
 }
 
 /// A record of the log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamRecord {
     /// Partition.
     pub partition: u16,
@@ -99,6 +100,7 @@ pub struct StreamRecord {
     pub reason: Option<Text>,
     /// The event, envelope and body; absent for what cannot be decoded.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     pub event: Option<Value>,
 }
 

@@ -8,7 +8,7 @@ use axum::response::Response;
 use coordinator::owner::{Answer, FindBy};
 use coordinator::surface::Peers;
 use event_log::EventLog;
-use rest_contract::FoundView;
+use rest_contract::{FoundView, MAX_FOUND};
 use service_kit::Clock;
 use snapshot_store::{SnapshotRow, SnapshotStore};
 use task_events::{Offset, TaskId};
@@ -19,9 +19,6 @@ use super::validate::{DEFAULT_CLIENT, name_of};
 use super::view::view_of;
 use crate::problems::{Answered, Failure, bad_parameter};
 use crate::{Edge, reply};
-
-/// Most tasks shown; of more the newest.
-const MAX_FOUND: usize = 200;
 
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
     pub(super) async fn by_trace(State(edge): State<Self>, trace: Part, request: Request) -> Answered {

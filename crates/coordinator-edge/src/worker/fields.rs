@@ -3,13 +3,8 @@
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::Uri;
-use rest_contract::{Code, MAX_NAME_BYTES, MAX_TEXT_BYTES, Problem, StepBody};
+use rest_contract::{Code, MAX_NAME_BYTES, MAX_QUEUES, MAX_STEPS, MAX_TEXT_BYTES, Problem, StepBody};
 use task_events::{ExecutionId, TaskId, Text};
-
-/// Most queues of a worker.
-const MAX_QUEUES: usize = 256;
-/// Most steps of an attempt.
-const MAX_STEPS: usize = 10_000;
 
 /// Parameters of the path, as axum gives them.
 pub(super) type PathText = Result<Path<String>, PathRejection>;

@@ -26,7 +26,7 @@ use crate::{Edge, json, reply};
 /// Longest wait for the payloads, ms: leases run already, and a handler can read its payload itself.
 const PAYLOADS_MS: u64 = 1_000;
 /// A list of held attempts has 40 bytes each.
-const MAX_POLL_BYTES: usize = MAX_BODY_BYTES + MAX_HELD * 40;
+pub(super) const MAX_POLL_BYTES: usize = MAX_BODY_BYTES + MAX_HELD * 40;
 
 pub(super) async fn poll<L: EventLog, S: SnapshotStore, C: Clock, P: Peers>(
     State(edge): State<Edge<L, S, C, P>>,

@@ -17,6 +17,8 @@ use snapshot_store::MemoryStore;
 use task_events::Incarnation;
 use tokio::net::TcpListener;
 
+use crate::checked::Exchange;
+
 type Way = HttpPeers<EmbeddedLog, SystemClock>;
 
 /// What instances share.
@@ -155,16 +157,19 @@ impl Got {
 impl Instance {
     pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Got {
         let client = reqwest::Client::builder().no_proxy().build().expect("a client");
-        let mut request = client.request(method, format!("http://{}{path}", self.address));
+        let mut request = client.request(method.clone(), format!("http://{}{path}", self.address));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = request.body(body.into()).send().await.expect("an answer");
+        let sent = body.into();
+        let response = request.body(sent.clone()).send().await.expect("an answer");
         let header = |name: &str| response.headers().get(name).map(|value| value.to_str().expect("a text").to_owned());
         let (status, kind) = (response.status().as_u16(), header("content-type").unwrap_or_default());
         let (retry_after, allow) = (header("retry-after"), header("allow"));
         let text = response.text().await.expect("a body");
         let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+        let (method, told) = (method.as_str(), text.as_bytes());
+        Exchange { method, uri: path, sent: &sent, status, kind: &kind, body: told }.check();
         Got { status, kind, retry_after, allow, text, body }
     }
 

@@ -2,6 +2,9 @@
 //! pass requests on to each other.
 
 mod bad_input;
+#[path = "../shared/checked.rs"]
+mod checked;
+mod document;
 mod gone;
 mod kit;
 mod life;

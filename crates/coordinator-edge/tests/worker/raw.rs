@@ -6,6 +6,7 @@ use task_events::{TaskId, TaskState};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::checked::Exchange;
 use crate::kit::World;
 
 struct Caller<'a> {
@@ -19,12 +20,17 @@ impl<'a> Caller<'a> {
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> (StatusCode, Value) {
-        let mut request = self.client.request(method, format!("{}/coordinator/v1/{path}", self.world.url()));
-        if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body.to_string());
+        let uri = format!("/coordinator/v1/{path}");
+        let mut request = self.client.request(method.clone(), format!("{}{uri}", self.world.url()));
+        let sent = body.map(Value::to_string).unwrap_or_default();
+        if body.is_some() {
+            request = request.header("content-type", "application/json").body(sent.clone());
         }
         let response = request.send().await.expect("an answer");
+        let kind = response.headers().get("content-type").expect("a type").to_str().expect("a text").to_owned();
         let (status, bytes) = (response.status(), response.bytes().await.expect("a body"));
+        let (method, sent) = (method.as_str(), sent.as_bytes());
+        Exchange { method, uri: &uri, sent, status: status.as_u16(), kind: &kind, body: &bytes }.check();
         let value = serde_json::from_slice(&bytes);
         (status, value.unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned())))
     }
