@@ -334,6 +334,11 @@ impl Owner {
         self.dispatch.len()
     }
 
+    /// Rises whenever a task comes to wait for a worker: polls look again.
+    pub const fn offers(&self) -> u64 {
+        self.dispatch.offers()
+    }
+
     /// Attempts that may never have reached their worker: its next poll says.
     pub fn unstarted(&self) -> usize {
         self.unstarted.len()

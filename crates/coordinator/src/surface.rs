@@ -44,6 +44,7 @@ pub struct Surface<C, P = NoPeers> {
     clock: C,
     peers: P,
     turn: Arc<AtomicUsize>,
+    turn_of_peers: Arc<AtomicUsize>,
     had_nothing: Arc<Mutex<polling::HadNothing>>,
     closing: Arc<Closing>,
     board: Arc<Mutex<workers::Board>>,
@@ -66,8 +67,8 @@ impl<C: Clock> Surface<C> {
 impl<C: Clock, P: Peers> Surface<C, P> {
     /// A surface of an instance that owns nothing yet.
     pub fn with_peers(partitions: u16, clock: C, peers: P) -> Self {
-        let (owners, turn, had_nothing, closing, board) = Default::default();
-        Self { owners, partitions, clock, peers, turn, had_nothing, closing, board }
+        let (owners, turn, turn_of_peers, had_nothing, closing, board) = Default::default();
+        Self { owners, partitions, clock, peers, turn, turn_of_peers, had_nothing, closing, board }
     }
 
     pub(crate) fn insert(&self, partition: PartitionId, handle: OwnerHandle) {

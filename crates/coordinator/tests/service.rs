@@ -1,7 +1,7 @@
 //! Instances on real clocks and a real log: handing over at a stop, and passing requests on to the
 //! instance that owns the partition, as bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use assignment_lock::MemoryLock;
@@ -183,6 +183,38 @@ fn state(answer: &Answer) -> Option<TaskState> {
 
 fn beside(partition: PartitionId) -> Placement {
     Placement { same_partition_as: TaskId::from_parts(1, partition, 1), ..Placement::default() }
+}
+
+// Backlogs are of all queues, and most of them are not the worker's.
+#[tokio::test]
+async fn a_free_slot_finds_the_one_task_of_its_queue_in_whatever_partition() {
+    let world = World::new(4);
+    let a = world.start("a");
+    until("a owns all", || a.surface.owned().len() == 4).await;
+    for partition in (0..4).map(PartitionId) {
+        for n in 0..20 {
+            let mut other = task(n);
+            other.task.created.queue = "other".into();
+            let answer = a.surface.create(other, beside(partition)).await;
+            assert!(matches!(answer, Answer::Created { .. }), "{answer:?}");
+        }
+        for n in 0..3 {
+            created(&a.surface, n, beside(partition)).await;
+        }
+    }
+    let mut held = Vec::new();
+    let mut tasks = BTreeSet::new();
+    // Polls that do not wait: one slot at a time, then all that is left at once.
+    for free_slots in [1, 1, 1, 1, 1, 1, 1, 1, 64] {
+        let ask = Poll { held: held.clone(), ..poll("w", free_slots, 0) };
+        let PollAnswer::Work { assignments, stop } = a.surface.poll(ask).await else { panic!("no work") };
+        assert_eq!((assignments.len(), stop.len()), (if free_slots == 1 { 1 } else { 4 }, 0));
+        held.extend(assignments.iter().map(|assignment| assignment.attempt.execution_id));
+        tasks.extend(assignments.iter().map(|assignment| assignment.task_id));
+    }
+    assert_eq!(tasks.len(), 12);
+    a.shutdown.request();
+    a.ended.await.expect("it ends");
 }
 
 #[tokio::test]

@@ -20,6 +20,8 @@ pub(super) struct Dispatch {
     queue_of: HashMap<TaskId, Text, FixedState>,
     /// Queues whose tasks are not handed out.
     paused: BTreeSet<Text>,
+    /// How many times something could be handed out that could not before.
+    offers: u64,
     pub(super) keys: Keys,
     pub(super) under_way: HashMap<TaskId, HandOut, FixedState>,
     pub(super) answers: HashMap<Token, Gathering, FixedState>,
@@ -66,7 +68,13 @@ impl Dispatch {
         }
     }
 
+    /// Rises whenever a task comes to stand in line, or a queue is resumed.
+    pub(super) const fn offers(&self) -> u64 {
+        self.offers
+    }
+
     fn stand(&mut self, now_ms: u64, id: TaskId, queue: &Text, waits: Waits) {
+        self.offers += 1;
         self.queues.entry(queue.clone()).or_default().insert(now_ms, id, waits);
         self.queue_of.insert(id, queue.clone());
     }
@@ -121,6 +129,7 @@ impl Dispatch {
     /// Queues were paused or resumed, or the owner begins.
     pub(super) fn requeue(&mut self, fold: &PartitionState) {
         self.paused.clone_from(&fold.paused_queues);
+        self.offers += 1;
     }
 
     pub(super) fn clear(&mut self) {

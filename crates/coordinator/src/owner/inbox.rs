@@ -39,6 +39,7 @@ pub struct Inbox {
 struct Status {
     applied: AtomicU64,
     backlog: AtomicUsize,
+    offers: AtomicU64,
     unstarted: AtomicUsize,
     owning: AtomicBool,
     owed_bytes: AtomicUsize,
@@ -89,14 +90,15 @@ impl Message {
 impl Inbox {
     /// Lets the edge see how far the owner has folded and what waits for a worker.
     pub(super) fn show(&self, owner: &Owner) {
-        let backlog = owner.backlog();
+        self.status.backlog.store(owner.backlog(), Ordering::Relaxed);
         self.status.applied.store(owner.fold().next_offset.0, Ordering::Relaxed);
         self.status.owning.store(owner.phase() == Phase::Owning, Ordering::Relaxed);
         self.status.owed_bytes.store(owner.owed_bytes(), Ordering::Relaxed);
         self.status.open_tasks.store(owner.fold().tasks.len(), Ordering::Relaxed);
         self.status.in_flight.store(owner.in_flight(), Ordering::Relaxed);
         self.status.unstarted.store(owner.unstarted(), Ordering::Relaxed);
-        if self.status.backlog.swap(backlog, Ordering::Relaxed) < backlog {
+        let offers = owner.offers();
+        if self.status.offers.swap(offers, Ordering::Relaxed) < offers {
             self.status.offered.notify_waiters();
         }
     }
@@ -165,7 +167,7 @@ impl OwnerHandle {
         }
     }
 
-    /// Ready when the backlog has grown since this call.
+    /// Ready when a task came to wait for a worker since this call.
     pub fn offered(&self) -> impl Future<Output = ()> + Send + '_ {
         self.status.offered.notified()
     }

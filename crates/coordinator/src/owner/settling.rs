@@ -9,6 +9,10 @@ use super::work::{Batch, Origin};
 use super::{Alarm, Answer, Now, Owner, Phase, Rejections, Timer, Why};
 use task_core::timers::Timers as _;
 
+/// Pause between two renewals of an owner whose tasks only wait, ms: a third of the silence that is
+/// an alarm.
+const QUIET_RENEW_MS: u64 = 5_000;
+
 /// What is known of a record that is not decided anew.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ended {
@@ -170,9 +174,12 @@ impl Owner {
             && self.judged.is_empty()
             && !self.wants_proof;
         let due = now.boot_ms >= self.renewed_ms.saturating_add(self.cfg.renew_ms);
+        // Tasks that only wait for a worker ask nothing of the owner, but whoever reads the log must
+        // see that it is there.
+        let quiet = now.boot_ms >= self.renewed_ms.saturating_add(QUIET_RENEW_MS) && !self.fold.tasks.is_empty();
         // With nothing proven at all the first waiting request need not wait for the next second.
         let urgent = self.wants_proof && self.flight.is_empty() && !self.is_current(now);
-        let wanted = !idle && (due || urgent) && self.draining.is_none();
+        let wanted = (!idle && (due || urgent) || quiet) && self.draining.is_none();
         if wanted || self.flight.needs_follower() {
             let body = Body::OwnershipRenewed(OwnershipRenewed {});
             self.append(now, vec![Batch { drafts: vec![Draft::control(body)], origin: Origin::Internal }]);

@@ -299,7 +299,9 @@ where
                         let _ = reply.send(answer);
                     }
                 }
-                Effect::Alarm(alarm) => self.metrics.alarm(alarm.name(), format!("{alarm:?}")),
+                Effect::Alarm(alarm) => {
+                    self.metrics.alarm(alarm.name(), format!("partition {}: {alarm:?}", self.partition));
+                }
                 Effect::Drained => exit = Some(Exit::Drained),
                 Effect::Stop(stop) => {
                     self.metrics.alarm("reader_stopped", stop.to_string());

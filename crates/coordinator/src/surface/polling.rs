@@ -2,7 +2,7 @@
 //! instances.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all, select, select_all};
@@ -43,7 +43,19 @@ impl Gathered {
 
     fn add(&mut self, assignments: Vec<Assignment>, stop: Vec<ExecutionId>) {
         self.assignments.extend(assignments);
-        self.stop.extend(stop);
+        // An owner that is asked twice says it twice.
+        self.stop.extend(stop.into_iter().filter(|execution| !self.stop.contains(execution)).collect::<Vec<_>>());
+    }
+
+    fn take_in(&mut self, answer: Answer) -> Result<(), Superseded> {
+        let Answer::Poll(answer) = answer else { return Ok(()) };
+        match answer {
+            PollAnswer::Work { assignments, stop } => self.add(assignments, stop),
+            PollAnswer::Superseded => return Err(Superseded),
+            // Owners know of no drains; another instance's is told to whoever polls there.
+            PollAnswer::Drain | PollAnswer::Unavailable => {}
+        }
+        Ok(())
     }
 }
 
@@ -93,40 +105,46 @@ impl<C: Clock, P: Peers> Surface<C, P> {
         }
     }
 
-    // All at once, each with a part of the slots: asked one after the other, a worker would wait for
-    // as many appends as there are partitions.
+    // First all at once, each with a part of the slots by its backlog: asked one after the other, a
+    // worker would wait for as many appends as there are partitions. A backlog says nothing of
+    // queues, so what is left goes to each in turn: no slot stays free while an owner here has a task
+    // for it. Who has none answers at once.
     async fn offer_here(&self, poll: &Poll, found: &mut Gathered) -> Result<(), Superseded> {
-        let Some(mut rest) = found.rest(poll) else { return Ok(()) };
+        let Some(rest) = found.rest(poll) else { return Ok(()) };
         let mut owners: Vec<_> = {
             let owners = self.owners.read();
             let minding = owners.iter().filter(|(_, handle)| handle.minds_polls());
             minding.map(|(partition, handle)| (*partition, handle.clone(), handle.backlog())).collect()
         };
-        self.in_turn(&mut owners);
-        let mut held = by_partition(std::mem::take(&mut rest.held));
+        in_turn(&self.turn, &mut owners);
+        let mut held = by_partition(&rest.held);
         let backlogs: Vec<usize> = owners.iter().map(|(.., backlog)| *backlog).collect();
-        let asked =
-            owners.iter().zip(shares(rest.free_slots, &backlogs)).map(|((partition, handle, _), free_slots)| {
-                let held = held.remove(partition).unwrap_or_default();
-                handle.ask(Command::Poll(Poll { free_slots, held, ..rest.clone() }))
-            });
+        let shares = shares(rest.free_slots, &backlogs);
+        let asked = owners.iter().zip(&shares).map(|((partition, handle, _), free_slots)| {
+            let held = held.get(partition).cloned().unwrap_or_default();
+            handle.ask(Command::Poll(Poll { free_slots: *free_slots, held, ..rest.clone() }))
+        });
         let answers = join_all(asked.collect::<Vec<_>>()).await;
-        let mut superseded = false;
         for answer in answers {
-            let Answer::Poll(answer) = answer else { continue };
-            match answer {
-                PollAnswer::Work { assignments, stop } => found.add(assignments, stop),
-                PollAnswer::Superseded => superseded = true,
-                // Owners know of no drains; another instance's is told to whoever polls there.
-                PollAnswer::Drain | PollAnswer::Unavailable => {}
-            }
+            found.take_in(answer)?;
         }
-        if superseded { Err(Superseded) } else { Ok(()) }
+        for ((partition, handle, backlog), share) in owners.iter().zip(shares) {
+            let Some(rest) = found.rest(poll) else { break };
+            if *backlog == 0 || rest.free_slots <= share {
+                continue;
+            }
+            let mut held = held.remove(partition).unwrap_or_default();
+            // What it gave a moment ago is on its way, not undelivered.
+            let of = |a: &&Assignment| a.task_id.partition() == *partition;
+            held.extend(found.assignments.iter().filter(of).map(|a| a.attempt.execution_id));
+            found.take_in(handle.ask(Command::Poll(Poll { held, ..rest })).await)?;
+        }
+        Ok(())
     }
 
     async fn offer_elsewhere(&self, poll: &Poll, found: &mut Gathered) -> Result<(), Superseded> {
         let mut instances = self.peers.instances();
-        self.in_turn(&mut instances);
+        in_turn(&self.turn_of_peers, &mut instances);
         for instance in instances {
             let Some(rest) = found.rest(poll) else { break };
             if !self.may_have_work(&instance, poll) {
@@ -158,21 +176,21 @@ impl<C: Clock, P: Peers> Surface<C, P> {
         had_nothing.insert(asked, now.saturating_add(POLL_ROUND_MS));
         true
     }
+}
 
-    fn in_turn<T>(&self, of: &mut [T]) {
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        if let Some(by) = turn.checked_rem(of.len()) {
-            of.rotate_left(by);
-        }
+fn in_turn<T>(turn: &AtomicUsize, of: &mut [T]) {
+    let turn = turn.fetch_add(1, Ordering::Relaxed);
+    if let Some(by) = turn.checked_rem(of.len()) {
+        of.rotate_left(by);
     }
 }
 
 // An owner hears of the attempts that are its own.
-fn by_partition(held: Vec<ExecutionId>) -> BTreeMap<PartitionId, Vec<ExecutionId>> {
+fn by_partition(held: &[ExecutionId]) -> BTreeMap<PartitionId, Vec<ExecutionId>> {
     let mut by_partition = BTreeMap::<_, Vec<_>>::new();
     for execution in held {
         if let Some((task, _)) = execution.parts() {
-            by_partition.entry(task.partition()).or_default().push(execution);
+            by_partition.entry(task.partition()).or_default().push(*execution);
         }
     }
     by_partition

@@ -21,3 +21,13 @@ fn an_owner_that_begins_has_not_been_listening_for_15_s() {
     w.play("submit t1 | crash | wait 3s");
     assert_eq!(w.alarms("owner_silent"), 0);
 }
+
+#[test]
+fn tasks_that_only_wait_are_no_silence() {
+    let mut w = World::new();
+    w.play("submit t1 | wait 40s");
+    let renewed = w.count("renew");
+    w.wait(60_000);
+    assert_eq!(w.alarms("owner_silent"), 0);
+    assert!((10..=14).contains(&(w.count("renew") - renewed)), "every 5 s: {}", w.tail(20));
+}
