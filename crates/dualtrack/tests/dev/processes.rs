@@ -146,7 +146,7 @@ fn failures_have_their_codes_and_say_what_to_do() {
     let dev = Dev::start(&dir.path().join("data"), &["--partitions", "2"]);
     // Above every id of its partition: one that was never given out.
     assert!(dev.task(&["show", "4194304"]).ended(3).err.contains("task_unknown"));
-    let early = dev.task(&["create", "--type", "t", "--deadline", "1"]).ended(3);
+    let early = dev.task(&["create", "--type", "t", "--payload", "1", "--deadline", "1"]).ended(3);
     assert!(early.err.contains("deadline"), "{}", early.err);
     let version: Said = program().args(["version", "--url", &dev.url]).output().expect("the program starts").into();
     assert!(version.ended(0).out.contains("coordinator-1"));

@@ -22,7 +22,10 @@ The payload is the body of a POST, the task is in its headers (dualtrack-task-id
 -execution-id, -deadline, traceparent, idempotency-key). With a secret (whsec_…, in --secret-file or in
 DUALTRACK_WEBHOOK_SECRET) it is signed as Standard Webhooks are. 2xx is success and the body the result;
 3xx and 4xx fail for good, but for 408, 425 and 429; 5xx is tried again. docs/guide/workers.md has the
-rest.";
+rest.
+
+Example:
+  dualtrack worker http --type invoice --url http://127.0.0.1:8080/tasks --secret-file whsec.txt";
 
 /// Arguments of `worker http`.
 #[derive(Clone, Debug, Args)]
