@@ -3,8 +3,11 @@
 //! Which records count the owner says, who folded them already. Of records that it no longer remembers a
 //! stream folds the partition anew from a checkpoint, one partition at a time.
 //!
-//! A stream holds a bounded number of messages: a reader that takes nothing for a while is cut off and
-//! goes on later with its last cursor, since the log keeps what it missed.
+//! A stream holds a bounded number of bytes: a reader that takes nothing for a while is cut off and goes
+//! on later with its last cursor, since the log keeps what it missed. They are 1 MiB of messages that wait,
+//! one that does not fit in yet, one batch of records of the log (about 1 MiB) of the partition whose turn
+//! it is, and 64 KiB of verdicts for each partition: about 4 MiB with 16 partitions, and so 64 MiB for the
+//! 16 streams of an instance, besides the buffers of the log's readers and of connections.
 
 mod feed;
 mod filter;
@@ -13,6 +16,7 @@ mod operations;
 mod position;
 mod query;
 mod reader;
+mod show;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,7 +32,7 @@ use parking_lot::Mutex;
 use rest_contract::{Code, END_MESSAGE, Problem, RECORD_MESSAGE};
 use service_kit::{Clock, Shutdown};
 use snapshot_store::SnapshotStore;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::Edge;
 use crate::api::Routes;
@@ -40,8 +44,9 @@ const STREAMS: usize = 16;
 /// Partitions that are folded anew at a time, over all streams: each holds a partition's open tasks.
 const FOLDS: usize = 2;
 
-/// Messages that wait for a reader.
+/// Messages that wait for a reader, and bytes of their JSON.
 const WAITING: usize = 64;
+const WAITING_BYTES: u32 = 1024 * 1024;
 
 /// Pause between comments that keep a connection alive.
 const ALIVE: Duration = Duration::from_secs(10);
@@ -63,6 +68,7 @@ impl Default for Streams {
 struct Message {
     cursor: String,
     json: String,
+    _room: OwnedSemaphorePermit,
 }
 
 /// Why a stream ended.
@@ -92,8 +98,9 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         let position = edge.position(&asked).await?;
         let shutdown = request.extensions().get::<Shutdown>().cloned().unwrap_or_default();
         let (send, receive) = mpsc::channel(WAITING);
-        let end = End::default();
-        let feed = feed::Feed { edge, filter: Arc::new(asked.filter), position, send, end: end.clone() };
+        let (filter, end) = (asked.filter, End::default());
+        let room = Arc::new(Semaphore::new(WAITING_BYTES as usize));
+        let feed = feed::Feed { edge, filter, position, send, room, end: end.clone() };
         tokio::spawn(async move {
             feed.run(shutdown).await;
             drop(place);
@@ -104,7 +111,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
 
 fn answer(receive: mpsc::Receiver<Message>, end: End) -> Response {
     let records = unfold(receive, |mut receive| async move {
-        let Message { cursor, json } = receive.recv().await?;
+        let Message { cursor, json, _room } = receive.recv().await?;
         Some((Event::default().id(cursor).event(RECORD_MESSAGE).data(json), receive))
     });
     // Written before the channel was closed, so it is there by now.

@@ -56,9 +56,9 @@ pub struct TasksQuery {
     pub worker: Option<Text>,
     /// Code of the last failure.
     pub code: Option<Text>,
-    /// Created at this time or after it, Unix ms.
+    /// The time in the task's id, which is within a second of `created_at`, is this one or later, Unix ms.
     pub from: Option<i64>,
-    /// Created before this time, Unix ms.
+    /// The time in the task's id is before this one, Unix ms; not below `from`.
     pub to: Option<i64>,
     /// Labels (`label=KEY=VALUE`, once for each).
     pub labels: BTreeMap<Text, Text>,
@@ -117,7 +117,7 @@ pub struct PageEnd {
     pub next_cursor: Option<String>,
     /// How many tasks were looked at for this page, those that do not match included.
     pub looked_at: u64,
-    /// Creation time up to which every task was looked at, Unix ms (down to which, newest first);
+    /// Time in the ids up to which every task was looked at, Unix ms (down to which, newest first);
     /// absent when nothing is left to be looked at.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub looked_to: Option<i64>,

@@ -11,8 +11,24 @@ use serde_path_to_error::{Path, Segment};
 /// # Errors
 /// `unknown_field` or `invalid_field`, with the field's pointer, its value, and the limit if it has one.
 pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8], below: &str) -> Result<T, Problem> {
+    object(bytes, below)?;
     let mut from = serde_json::Deserializer::from_slice(bytes);
     serde_path_to_error::deserialize(&mut from).map_err(|why| explain(bytes, below, &why))
+}
+
+// What serde derives would take an array for an object, its items for the fields in their order.
+fn object(bytes: &[u8], below: &str) -> Result<(), Problem> {
+    let found = match bytes.trim_ascii_start().first() {
+        Some(b'{') => return Ok(()),
+        Some(b'[') => "an array",
+        Some(b'"') => "a text",
+        Some(b't' | b'f') => "true or false",
+        Some(b'n') => "null",
+        Some(_) | None => "a number",
+    };
+    let named = if below.is_empty() { "the body" } else { below };
+    let text = format!("{named} is {found}, it must be an object");
+    Err(Problem::new(Code::InvalidField, text).field(below).limit("an object"))
 }
 
 /// A key as it stands in a JSON pointer (RFC 6901).
@@ -113,8 +129,11 @@ mod tests {
         assert_eq!((problem.field.as_deref(), problem.limit), (Some("/priority"), Some("0 to 9".into())));
         let problem = refused(r#"{"task_type":7}"#);
         assert_eq!((problem.field.as_deref(), problem.value), (Some("/task_type"), Some(7.into())));
-        let problem = refused("[]");
-        assert_eq!((problem.code, problem.field.as_deref()), (Code::InvalidField, Some("")));
+        for text in ["[]", r#"["t",{"x":1},null,null,"q"]"#, "null", " 7", "true", r#""t""#] {
+            let problem = refused(text);
+            assert_eq!((problem.code, problem.field.as_deref()), (Code::InvalidField, Some("")), "{text}");
+            assert!(problem.detail.ends_with("it must be an object"), "{text}: {}", problem.detail);
+        }
         let problem = decode::<ReplayRequest>(br#"{"run_no":1,"from":"MIDDLE"}"#, "").expect_err("it is refused");
         assert_eq!(problem.field.as_deref(), Some("/from"));
     }

@@ -20,7 +20,7 @@ const ROUNDS: usize = 6;
 
 /// Tasks looked at in a partition at a time, four times as many with every round.
 const LEAST: usize = 16;
-const MOST: usize = 512;
+const MOST: usize = 256;
 
 /// A page.
 pub(super) struct Page {

@@ -57,6 +57,11 @@ pub(super) fn asked(uri: &Uri, kind: &'static str, filters: &[&str]) -> Result<A
     let (worker, code) = (name("worker")?, name("code")?);
     let states = given.remove("state").map(|text| states(&text)).transpose()?.unwrap_or_default();
     let (from, to) = (time(&given, "from")?, time(&given, "to")?);
+    if let (Some(from), Some(to)) = (from, to)
+        && from > to
+    {
+        return Err(bad_parameter("from", &from.to_string(), &format!("at most to, which is {to}")).into());
+    }
     let order = given.get("order").map_or(Ok(ListOrder::default()), |text| {
         ListOrder::named(text).ok_or_else(|| bad_parameter("order", text, "newest or oldest"))
     })?;
@@ -116,7 +121,8 @@ fn label_map(labels: Vec<String>) -> Result<BTreeMap<Text, Text>, Problem> {
     Ok(found)
 }
 
-// Ids of this time and later. Ids are minted by the time of creation, so their bounds are its bounds.
+// Ids of this time and later. An id is minted by its instance just before the log takes the creation, so
+// its time is within a second of `created_at`.
 fn lowest(from: Option<i64>) -> TaskId {
     let ms = from.map_or(0, |at| at.saturating_sub(TASK_ID_EPOCH_MS));
     if ms > MAX_TASK_MS {
@@ -173,6 +179,9 @@ mod tests {
             ("state=BORED", "state"),
             ("from=-1", "from"),
             ("to=x", "to"),
+            ("from=8&to=7", "from"),
+            ("type=%FF", "type"),
+            ("label=a%3D%FF", "label"),
             ("order=up", "order"),
             ("label=x", "label"),
             ("label==x", "label"),

@@ -1,4 +1,4 @@
-//! Feeds one stream: its partitions as they come, into a channel that holds a few messages.
+//! Feeds one stream: its partitions in turns, record by record, into a channel that holds few bytes.
 
 use std::sync::Arc;
 
@@ -10,12 +10,13 @@ use rest_contract::{Code, Problem};
 use service_kit::{Clock, Shutdown, within};
 use snapshot_store::SnapshotStore;
 use task_events::Offset;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::filter::Filter;
 use super::position::Position;
 use super::reader::{Batch, Reader};
-use super::{End, Message};
+use super::show::shown;
+use super::{End, Message, WAITING_BYTES};
 use crate::Edge;
 use crate::problems::Failure;
 
@@ -26,9 +27,11 @@ const SLOW_MS: u64 = 5_000;
 /// See the module.
 pub(super) struct Feed<L, S, C, P> {
     pub edge: Edge<L, S, C, P>,
-    pub filter: Arc<Filter>,
+    pub filter: Filter,
     pub position: Position,
     pub send: mpsc::Sender<Message>,
+    /// Bytes that the channel has room for.
+    pub room: Arc<Semaphore>,
     pub end: End,
 }
 
@@ -53,8 +56,9 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Feed<L, S, C, P> {
     }
 
     async fn feed(&mut self) -> Problem {
+        let turns = Arc::new(Semaphore::new(1));
         let readers = self.position.next.iter().map(|(partition, next)| {
-            let reader = Reader::new(self.edge.clone(), *partition, *next, self.filter.clone());
+            let reader = Reader::new(self.edge.clone(), *partition, *next, turns.clone());
             unfold(reader, |mut reader| async move { Some((reader.batch().await, reader)) }).boxed()
         });
         let mut batches = select_all(readers.collect::<Vec<_>>());
@@ -71,10 +75,10 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Feed<L, S, C, P> {
     }
 
     async fn pass_on(&mut self, batch: Batch) -> Result<(), Problem> {
-        for (offset, json) in batch.shown {
-            self.position.next.insert(batch.partition, Offset(offset.0.saturating_add(1)));
-            let message = Message { cursor: self.position.to_string(), json };
-            match self.put(message).await {
+        for (raw, verdict) in batch.records {
+            let Some(json) = shown(&self.filter, batch.partition, &raw, verdict) else { continue };
+            self.position.next.insert(batch.partition, Offset(raw.offset.0.saturating_add(1)));
+            match within(&self.edge.clock, SLOW_MS, self.put(self.position.to_string(), json)).await {
                 Some(Ok(())) => {}
                 Some(Err(Gone)) => return Err(Problem::new(Code::Draining, "the reader is gone")),
                 None => {
@@ -87,7 +91,10 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Feed<L, S, C, P> {
         Ok(())
     }
 
-    async fn put(&self, message: Message) -> Option<Result<(), Gone>> {
-        within(&self.edge.clock, SLOW_MS, self.send.send(message)).await.map(|sent| sent.map_err(|_| Gone))
+    async fn put(&self, cursor: String, json: String) -> Result<(), Gone> {
+        // One that is larger than the whole room waits until it is alone.
+        let bytes = u32::try_from(json.len()).unwrap_or(u32::MAX).min(WAITING_BYTES);
+        let room = self.room.clone().acquire_many_owned(bytes).await.map_err(|_| Gone)?;
+        self.send.send(Message { cursor, json, _room: room }).await.map_err(|_| Gone)
     }
 }

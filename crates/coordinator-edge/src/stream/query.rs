@@ -24,7 +24,11 @@ pub(super) struct Asked {
 pub(super) fn asked(request: &Request, partitions: u16) -> Result<Asked, Failure> {
     let given = query(request.uri(), &KNOWN)?;
     let get = |name: &str| given.get(name).map(String::as_str);
-    let last = request.headers().get("last-event-id").and_then(|value| value.to_str().ok());
+    let last = request.headers().get("last-event-id").map(|value| {
+        let shown = || String::from_utf8_lossy(value.as_bytes()).into_owned();
+        value.to_str().map_err(|_| bad_parameter("Last-Event-ID", &shown(), "the id of a message of this stream"))
+    });
+    let last = last.transpose()?;
     let within = |partition: u16| partition < partitions;
     let partition = get("partition").map(|text| {
         let read = text.parse().ok().filter(|partition| within(*partition));

@@ -45,6 +45,10 @@ pub(crate) fn query_with_lists(
     let pairs = read.map_err(|why| bad_parameter("query", &why.body_text(), "name=value pairs"))?.0;
     let (mut found, mut several) = (BTreeMap::new(), Vec::new());
     for (name, value) in pairs {
+        // What is no UTF-8 was read as the replacement character, which nobody means.
+        if value.contains(char::REPLACEMENT_CHARACTER) {
+            return Err(bad_parameter(&name, &value, "UTF-8, percent-encoded").into());
+        }
         if !known.contains(&name.as_str()) {
             let must = if known.is_empty() { "absent".to_owned() } else { format!("one of {}", known.join(", ")) };
             return Err(bad_parameter(&name, &value, &format!("{must}: it is not known")).into());

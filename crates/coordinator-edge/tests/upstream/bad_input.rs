@@ -85,9 +85,14 @@ async fn fields_beyond_their_limits_are_named() {
         (json!({"payload": 1}), "/task_type"),
         (json!({"task_type": 1, "payload": 1}), "/task_type"),
         (json!([]), ""),
+        (json!(["t", {"x": 1}, null, null, "q"]), ""),
+        (json!(null), ""),
     ] {
         one.create(body.to_string()).await.is_problem("invalid_field").at(field);
     }
+    let got = one.post("/api/v1/task/create-batch", r#"{"tasks":[["t",1],{"task_type":"t","payload":1}]}"#).await;
+    assert_eq!((&got.body["items"][0]["status"], &got.body["items"][1]["status"]), (&json!(422), &json!(201)));
+    assert_eq!(got.body["items"][0]["problem"]["detail"], "/tasks/0 is an array, it must be an object");
     let labels: serde_json::Map<_, _> = (0..33).map(|n| (format!("l{n}"), json!("v"))).collect();
     one.create(json!({"task_type": "t", "payload": 1, "labels": labels}).to_string())
         .await

@@ -169,6 +169,51 @@ async fn what_the_owner_has_forgotten_is_judged_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_that_is_old_comes_in_every_stream_though_nobody_writes_and_others_do_not_read() {
+    let world = World::new(4);
+    let a = world.start("a", EdgeConfig::default());
+    until("it owns all", || a.surface.owned().len() == 4).await;
+    // 4 MB, of which a stream shows each record: more than a stream and its connection hold.
+    let labels: serde_json::Map<_, _> = (0..32).map(|n| (format!("l{n}"), json!("v".repeat(250)))).collect();
+    let task = json!({"task_type": "u", "queue": "u", "payload": 1, "labels": labels});
+    for _ in 0..10 {
+        let batch = json!({"tasks": vec![task.clone(); 50]}).to_string();
+        assert_eq!(a.post("/api/v1/task/create-batch", batch).await.status, 207);
+    }
+    drop(a);
+    let b = world.start("b", EdgeConfig::default());
+    until("the next owns all", || b.surface.owned().len() == 4).await;
+    let mut unread = Vec::new();
+    for _ in 0..3 {
+        unread.push(Stream::open(&b, "from=start&verdict=all", None).await);
+    }
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        streams.push(Stream::open(&b, "from=start&kind=TaskCreated", None).await);
+    }
+    for mut stream in streams {
+        let mut partitions = std::collections::BTreeSet::new();
+        for _ in 0..500 {
+            let (kind, _, record) = stream.next().await.expect("it has no end");
+            assert_eq!((kind.as_str(), &record["verdict"]), ("record", &json!("accepted")), "{record}");
+            partitions.insert(record["partition"].as_u64());
+        }
+        assert_eq!(partitions.len(), 4);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_last_event_id_that_is_none_begins_nowhere() {
+    let (_world, one) = alone().await;
+    for bad in ["x", "1,2,x", ""] {
+        let got = one.send(reqwest::Method::GET, "/api/v1/events/stream", &[("last-event-id", bad)], "").await;
+        got.is_problem("invalid_parameter").at("cursor");
+    }
+    let got = one.send(reqwest::Method::GET, "/api/v1/events/stream", &[("last-event-id", "\u{e9}")], "").await;
+    got.is_problem("invalid_parameter").at("Last-Event-ID");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_ends_says_so_and_waits_for_nobody() {
     let (_world, one) = alone().await;
     let mut stream = Stream::open(&one, "kind=TaskLost", None).await;
