@@ -6,6 +6,7 @@
 
 pub mod exec;
 pub mod http;
+mod result;
 pub mod serve;
 pub mod supervisor;
 mod tree;

@@ -13,6 +13,7 @@ mod capture;
 mod enter;
 mod lines;
 mod message;
+mod pipe;
 mod run;
 mod start;
 

@@ -5,7 +5,33 @@ use rest_client::contract::CancelRequest;
 use task_events::{Kind, TaskState};
 
 use crate::exec_kit::{ExecWorker, accepted, code, create, ended};
-use crate::kit::{DevProcess, flags, until};
+use crate::kit::{DevProcess, flags, request, until};
+
+/// Prints and ends at once: half of them a result, half of them why not.
+const QUICK: &str = r#"n=$(cat); if [ $((n % 2)) = 0 ]; then echo "$n"; else echo "something $n" >&2; exit 3; fi"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_program_printed_last_is_never_lost_however_soon_it_ends() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut dev = DevProcess::spawn(&dir.path().join("data"), "127.0.0.1:0", &flags(6_000), &[]);
+    let url = dev.ready();
+    let client = Client::new(&url).expect("a URL");
+    let worker = ExecWorker::start(&url, dir.path(), "quick", &["--slots", "8", "--no-retry-on", "3"], QUICK);
+    let mut tasks = Vec::new();
+    for n in 0..300 {
+        tasks.push((n, client.create(&request("t", n), None).await.expect("created").task_id));
+    }
+    for (n, task) in tasks {
+        let view = ended(&client, task).await;
+        if n % 2 == 0 {
+            let result = client.result(task).await.expect("a result").result.expect("JSON");
+            assert_eq!(result.get(), n.to_string());
+        } else {
+            assert_eq!(view.error.expect("an error").message.as_str(), format!("exit code 3: something {n}"));
+        }
+    }
+    worker.nothing_is_left().await;
+}
 
 const SCRIPT: &str = r#"p=$(tr -d '"'); case $p in [0-9]*) exit "$p" ;; *) kill -"$p" $$; sleep 60 ;; esac"#;
 

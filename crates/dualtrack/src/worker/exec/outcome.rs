@@ -9,6 +9,7 @@ use rest_client::contract::MAX_PAYLOAD_BYTES;
 use task_events::ErrorCategory;
 use worker_sdk::HandlerError;
 
+use crate::worker::result;
 use crate::worker::supervisor::{Captured, Ended, How, LastLine};
 use crate::worker::tree::Status;
 
@@ -74,7 +75,7 @@ pub fn of_end(
         How::NotStarted(why) => {
             ("EXEC_NOT_STARTED".to_owned(), format!("the program was not started: {why}"), ErrorCategory::Transient)
         }
-        How::Ended(Status::Exited(0)) => return result(ended.last_line.as_ref(), require_json),
+        How::Ended(Status::Exited(0)) => return result_of(ended.last_line.as_ref(), require_json),
         How::Ended(status @ Status::Exited(code)) => {
             (format!("EXIT_{code}"), format!("exit code {code}"), retries.category(*status))
         }
@@ -116,8 +117,8 @@ fn section(name: &str, captured: &Captured) -> String {
     }
 }
 
-// The last line as it is if it is JSON, else as a JSON string; null without one.
-fn result(line: Option<&LastLine>, require_json: bool) -> Result<Bytes, HandlerError> {
+// The last line without blanks around it if it is JSON, else as a JSON string; null without one.
+fn result_of(line: Option<&LastLine>, require_json: bool) -> Result<Bytes, HandlerError> {
     let Some(LastLine { begin, bytes }) = line else {
         return match require_json {
             true => Err(HandlerError::permanent("RESULT_NOT_JSON", "nothing was printed, JSON was required")),
@@ -128,19 +129,13 @@ fn result(line: Option<&LastLine>, require_json: bool) -> Result<Bytes, HandlerE
         let text = format!("the last line of stdout has {bytes} bytes, the limit is {MAX_PAYLOAD_BYTES}");
         return Err(HandlerError::permanent("RESULT_TOO_LARGE", text));
     }
-    match serde_json::from_slice::<&serde_json::value::RawValue>(begin) {
-        Ok(_) => Ok(begin.clone()),
+    match result::json(begin) {
+        Ok(value) => Ok(value),
         Err(why) if require_json => {
             Err(HandlerError::permanent("RESULT_NOT_JSON", format!("the last line of stdout is not JSON: {why}")))
         }
-        Err(_) => Ok(as_text(begin)),
+        Err(_) => Ok(result::text(begin)),
     }
-}
-
-// A line that fits stays a result, even if its JSON string would not fit: then as the bytes it is.
-fn as_text(line: &Bytes) -> Bytes {
-    let quoted = serde_json::Value::from(String::from_utf8_lossy(line)).to_string();
-    if quoted.len() > MAX_PAYLOAD_BYTES { line.clone() } else { quoted.into() }
 }
 
 #[cfg(test)]
@@ -186,6 +181,7 @@ mod tests {
         let of = |line: Option<&[u8]>, json| of_end(&ended(Status::Exited(0), line), &NoRetry::default(), json, false);
         let code = |outcome: Result<Bytes, HandlerError>| outcome.unwrap_err().code.to_string();
         assert_eq!(of(Some(b"{\"n\":0.10000000000000000555}"), true).unwrap(), "{\"n\":0.10000000000000000555}");
+        assert_eq!(of(Some(b" {} \t"), true).unwrap(), "{}");
         assert_eq!(of(Some(b"plain \"text\""), false).unwrap(), r#""plain \"text\"""#);
         assert_eq!(of(Some(b"\xff"), false).unwrap(), "\"\u{fffd}\"");
         assert_eq!(of(None, false).unwrap(), "null");

@@ -7,6 +7,8 @@ use rest_client::contract::MAX_PAYLOAD_BYTES;
 use task_events::ErrorCategory;
 use worker_sdk::HandlerError;
 
+use crate::worker::result;
+
 /// Of the body of an error so much is kept, bytes.
 pub const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// And so much of it stands in the report, characters.
@@ -35,7 +37,7 @@ impl Answer {
         Some(u64::try_from(i64::try_from(at_ms).ok()?.saturating_sub(now_ms)).unwrap_or(0))
     }
 
-    /// 2xx: the body is the result. All else fails.
+    /// 2xx: the body is the result, as JSON or as a JSON string. All else fails.
     pub fn outcome(self) -> Result<Bytes, HandlerError> {
         let status = self.status;
         if !status.is_success() {
@@ -45,7 +47,11 @@ impl Answer {
             let text = format!("the answer has {} bytes, the limit is {MAX_PAYLOAD_BYTES}", self.total);
             return Err(HandlerError::permanent("RESULT_TOO_LARGE", text));
         }
-        Ok(if self.body.is_empty() { Bytes::from_static(b"null") } else { self.body })
+        Ok(match result::json(&self.body) {
+            Ok(value) => value,
+            Err(_) if self.body.trim_ascii().is_empty() => Bytes::from_static(b"null"),
+            Err(_) => result::text(&self.body),
+        })
     }
 
     fn failure(&self) -> HandlerError {
@@ -117,6 +123,10 @@ mod tests {
         }
         let empty = Answer { body: Bytes::new(), total: 0, ..answer(204, None) };
         assert_eq!(empty.outcome().unwrap(), "null");
+        for (body, result) in [("well done", "\"well done\""), (" {\"n\":1}\n", "{\"n\":1}"), ("\r\n", "null")] {
+            let answer = Answer { body: Bytes::from_static(body.as_bytes()), total: 1, ..answer(200, None) };
+            assert_eq!(answer.outcome().unwrap(), result);
+        }
     }
 
     #[test]

@@ -5,12 +5,10 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use rest_client::contract::MAX_PAYLOAD_BYTES;
 use serde::{Deserialize, Serialize};
-use tokio::io::AsyncReadExt as _;
-use tokio::net::unix::pipe;
-use tokio::sync::watch;
 
 use super::LastLine;
 use super::lines::Lines;
+use super::pipe::Pipe;
 
 /// Of each stream the first so many bytes are kept,
 pub const HEAD_BYTES: usize = 16 * 1024;
@@ -59,22 +57,14 @@ pub(super) struct Printed {
     pub last_line: Option<LastLine>,
 }
 
-/// Reads a stream until it ends. Once `over` is true it reads what is there: somebody outside the tree
-/// may hold the other end.
-pub(super) async fn capture(mut from: pipe::Receiver, mut over: watch::Receiver<bool>) -> Printed {
+/// Reads a stream until it ends.
+pub(super) async fn capture(mut from: Pipe) -> Printed {
     let mut kept = Kept::default();
     // One byte more, so that a line that is too long is known as such.
     let mut lines = Lines::new(MAX_PAYLOAD_BYTES + 1);
     let mut last_line = None;
     let mut buffer = vec![0; 64 * 1024];
-    loop {
-        let read = tokio::select! {
-            biased;
-            read = from.read(&mut buffer) => read,
-            _ = over.wait_for(|over| *over) => from.try_read(&mut buffer),
-        };
-        // An end, an error of a pipe, or nothing more to come.
-        let Ok(bytes @ 1..) = read else { break };
+    while let Some(bytes) = from.read(&mut buffer).await {
         kept.push(&buffer[..bytes]);
         lines.push(&buffer[..bytes], |begin, bytes| note(&mut last_line, begin, bytes));
     }
@@ -95,6 +85,9 @@ fn note(last: &mut Option<LastLine>, begin: &[u8], bytes: u64) {
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::unix::pipe::Receiver;
+    use tokio::sync::watch;
+
     use super::*;
 
     #[test]
@@ -118,7 +111,7 @@ mod tests {
         let (reader, mut writer) = std::io::pipe().unwrap();
         let (_still, over) = watch::channel(false);
         let writing = std::thread::spawn(move || std::io::Write::write_all(&mut writer, &what).unwrap());
-        let printed = capture(pipe::Receiver::from_owned_fd(reader.into()).unwrap(), over).await;
+        let printed = capture(Pipe::new(Receiver::from_owned_fd(reader.into()).unwrap(), over)).await;
         writing.join().unwrap();
         printed
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::{SinkExt as _, StreamExt as _};
 use rustix::process::{Pid, Signal, kill_process_group};
 use service_kit::{Clock as _, SystemClock};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -18,6 +18,7 @@ use tokio_util::codec::{FramedRead, FramedWrite, LengthDelimitedCodec};
 
 use super::capture::{Printed, capture};
 use super::lines::Lines;
+use super::pipe::Pipe;
 use super::start::{NAME, Program, scratch, start};
 use super::{Cut, Ended, FromSupervisor, How, Start, ToSupervisor, codec, from_frame, to_frame};
 use crate::worker::tree::{self, Status};
@@ -132,9 +133,9 @@ impl Supervisor {
             children,
             over,
             replies,
-            stdout: tokio::spawn(capture(program.stdout, is_over.clone())),
-            stderr: tokio::spawn(capture(program.stderr, is_over.clone())),
-            lines: tokio::spawn(hand_on(program.lines, is_over, say)),
+            stdout: tokio::spawn(capture(Pipe::new(program.stdout, is_over.clone()))),
+            stderr: tokio::spawn(capture(Pipe::new(program.stderr, is_over.clone()))),
+            lines: tokio::spawn(hand_on(Pipe::new(program.lines, is_over), say)),
         }
     }
 
@@ -263,18 +264,12 @@ async fn reply(mut to: Sender, mut replies: mpsc::Receiver<Bytes>) {
     }
 }
 
-async fn hand_on(mut from: Receiver, mut over: watch::Receiver<bool>, say: mpsc::Sender<FromSupervisor>) {
+async fn hand_on(mut from: Pipe, say: mpsc::Sender<FromSupervisor>) {
     let mut lines = Lines::new(MAX_LINE_BYTES);
     let mut buffer = vec![0; 16 * 1024];
     let mut found = Vec::new();
     let note = |begin: &[u8], bytes: u64| (bytes > 0).then(|| (Bytes::copy_from_slice(begin), bytes));
-    loop {
-        let read = tokio::select! {
-            biased;
-            read = from.read(&mut buffer) => read,
-            _ = over.wait_for(|over| *over) => from.try_read(&mut buffer),
-        };
-        let Ok(bytes @ 1..) = read else { break };
+    while let Some(bytes) = from.read(&mut buffer).await {
         lines.push(&buffer[..bytes], |begin, bytes| found.extend(note(begin, bytes)));
         if !tell(&mut found, &say).await {
             return;
