@@ -217,6 +217,25 @@ async fn a_free_slot_finds_the_one_task_of_its_queue_in_whatever_partition() {
     a.ended.await.expect("it ends");
 }
 
+// The owner that has the queue's tasks gave all of its share, and the others have none to give.
+#[tokio::test]
+async fn slots_that_other_owners_cannot_use_go_to_the_one_that_can() {
+    let world = World::new(2);
+    let a = world.start("a");
+    until("a owns both", || a.surface.owned().len() == 2).await;
+    for n in 0..20 {
+        created(&a.surface, n, beside(PartitionId(0))).await;
+        let mut other = task(n);
+        other.task.created.queue = "other".into();
+        let answer = a.surface.create(other, beside(PartitionId(1))).await;
+        assert!(matches!(answer, Answer::Created { .. }), "{answer:?}");
+    }
+    let PollAnswer::Work { assignments, .. } = a.surface.poll(poll("w", 8, 0)).await else { panic!("no work") };
+    assert_eq!(assignments.iter().map(|a| a.task_id).collect::<BTreeSet<_>>().len(), 8);
+    a.shutdown.request();
+    a.ended.await.expect("it ends");
+}
+
 #[tokio::test]
 async fn a_stop_answers_everybody_and_acknowledges_nothing_afterwards() {
     let world = World::new(2);

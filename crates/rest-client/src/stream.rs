@@ -9,7 +9,7 @@ use sse_stream::{Sse, SseStream};
 
 use crate::ClientError;
 use crate::client::{Answer, Client};
-use crate::transport::Call;
+use crate::transport::{Call, innermost};
 
 /// The server speaks at least this often, if only by a comment; twice as long without a word means
 /// that nobody is there any more.
@@ -69,12 +69,4 @@ fn parse<T: DeserializeOwned>(url: &str, what: &str, data: &str) -> Result<T, Cl
         let shown = &data.as_bytes()[..data.len().min(SHOWN_BYTES)];
         ClientError::unreadable(url, what, 200, why.to_string(), shown, true)
     })
-}
-
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut innermost = error;
-    while let Some(cause) = innermost.source() {
-        innermost = cause;
-    }
-    innermost.to_string()
 }

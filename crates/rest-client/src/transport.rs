@@ -191,7 +191,12 @@ fn chain(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".to_owned();
     }
-    let mut innermost: &dyn std::error::Error = error;
+    innermost(error)
+}
+
+/// What an error rests on in the end.
+pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
     while let Some(cause) = innermost.source() {
         innermost = cause;
     }

@@ -15,20 +15,8 @@ impl Owner {
             self.wants_proof = true;
             return self.unproven.push_back(job);
         }
-        let mut found: Vec<SnapshotRow> = self
-            .owed
-            .tasks()
-            .filter_map(|id| match (self.fold.tasks.get(id), self.owed.closed(id)) {
-                (Some(slot), _) => Some(SnapshotRow { core: slot.core, row: slot.row.clone()?, closed_at: None }),
-                (None, Some(closed)) => Some(SnapshotRow {
-                    core: closed.core,
-                    row: closed.row.clone(),
-                    closed_at: Some(closed.closed_at_offset),
-                }),
-                (None, None) => None,
-            })
-            .filter(|row| matches_row(by, &row.row))
-            .collect();
+        let mut found: Vec<SnapshotRow> =
+            self.owed.tasks().filter_map(|id| self.in_memory(id)).filter(|row| matches_row(by, &row.row)).collect();
         found.sort_unstable_by_key(|row| std::cmp::Reverse(row.core.id));
         found.truncate(*limit);
         let as_of = self.as_of();

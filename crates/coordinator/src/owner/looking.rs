@@ -163,8 +163,8 @@ impl Owner {
         self.reply(job.token, Answer::Looked(Box::new(looked)));
     }
 
-    // Open, or closed and owed.
-    fn in_memory(&self, id: TaskId) -> Option<SnapshotRow> {
+    /// A task that is open, or closed and owed.
+    pub(super) fn in_memory(&self, id: TaskId) -> Option<SnapshotRow> {
         match (self.fold.tasks.get(id), self.owed.closed(id)) {
             (Some(slot), _) => Some(SnapshotRow { core: slot.core, row: slot.row.clone()?, closed_at: None }),
             (None, Some(closed)) => Some(SnapshotRow {
@@ -231,7 +231,8 @@ impl Owner {
         facts.into_values().collect()
     }
 
-    fn polled_ago(&self, now: Now, queue: &Text) -> Option<u64> {
+    /// Since a worker last asked this owner for work of the queue, ms.
+    pub(super) fn polled_ago(&self, now: Now, queue: &Text) -> Option<u64> {
         let at = self.polled.get(queue).copied().filter(|at| *at >= self.claimed_ms)?;
         Some(now.boot_ms.saturating_sub(at))
     }

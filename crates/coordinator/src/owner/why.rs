@@ -108,7 +108,6 @@ impl Owner {
         let (id, row) = (seen.row.core.id, &seen.row.row);
         let queue = &row.created.queue;
         let left = |at: u64| at.saturating_sub(now.boot_ms);
-        let ago = |at: u64| now.boot_ms.saturating_sub(at);
         let blocked = if self.owed.bytes() >= self.cfg.owed_bytes {
             Some(Blocked::RowsOwed)
         } else if self.lock.away && self.cfg.lock_unavailable == LockUnavailablePolicy::Pause {
@@ -121,8 +120,8 @@ impl Owner {
             may_still_run_ms: self.holds.get(&id).copied().map_or(0, left),
             paused: self.fold.paused_queues.contains(queue),
             before: self.dispatch.before(id).map(|n| n as u64),
-            polled_ms_ago: self.polled.get(queue).copied().filter(|at| *at >= self.claimed_ms).map(ago),
-            owned_for_ms: ago(self.claimed_ms),
+            polled_ms_ago: self.polled_ago(now, queue),
+            owned_for_ms: now.boot_ms.saturating_sub(self.claimed_ms),
             key_held_by: self.dispatch.keys.held_by(id),
             blocked,
         }

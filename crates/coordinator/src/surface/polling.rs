@@ -34,10 +34,13 @@ impl Gathered {
         self.assignments.is_empty() && self.stop.is_empty()
     }
 
+    fn free_slots(&self, poll: &Poll) -> u32 {
+        poll.free_slots.saturating_sub(u32::try_from(self.assignments.len()).unwrap_or(u32::MAX))
+    }
+
     // What is left of the poll's slots, as a poll that waits for nothing.
     fn rest(&self, poll: &Poll) -> Option<Poll> {
-        let taken = u32::try_from(self.assignments.len()).unwrap_or(u32::MAX);
-        let free_slots = poll.free_slots.saturating_sub(taken);
+        let free_slots = self.free_slots(poll);
         (free_slots > 0).then(|| Poll { free_slots, wait_ms: 0, ..poll.clone() })
     }
 
@@ -110,14 +113,15 @@ impl<C: Clock, P: Peers> Surface<C, P> {
     // queues, so what is left goes to each in turn: no slot stays free while an owner here has a task
     // for it. Who has none answers at once.
     async fn offer_here(&self, poll: &Poll, found: &mut Gathered) -> Result<(), Superseded> {
-        let Some(rest) = found.rest(poll) else { return Ok(()) };
+        let Some(mut rest) = found.rest(poll) else { return Ok(()) };
+        // An owner is told of what is its own, so no copy carries all that the worker holds.
+        let mut held = by_partition(std::mem::take(&mut rest.held));
         let mut owners: Vec<_> = {
             let owners = self.owners.read();
             let minding = owners.iter().filter(|(_, handle)| handle.minds_polls());
             minding.map(|(partition, handle)| (*partition, handle.clone(), handle.backlog())).collect()
         };
         in_turn(&self.turn, &mut owners);
-        let mut held = by_partition(&rest.held);
         let backlogs: Vec<usize> = owners.iter().map(|(.., backlog)| *backlog).collect();
         let shares = shares(rest.free_slots, &backlogs);
         let asked = owners.iter().zip(&shares).map(|((partition, handle, _), free_slots)| {
@@ -125,19 +129,22 @@ impl<C: Clock, P: Peers> Surface<C, P> {
             handle.ask(Command::Poll(Poll { free_slots: *free_slots, held, ..rest.clone() }))
         });
         let answers = join_all(asked.collect::<Vec<_>>()).await;
-        for answer in answers {
+        let mut may_have_more = Vec::with_capacity(owners.len());
+        for ((answer, share), (.., backlog)) in answers.into_iter().zip(shares).zip(&owners) {
+            let before = found.assignments.len();
             found.take_in(answer)?;
+            may_have_more.push(*backlog > 0 && found.assignments.len() - before >= share as usize);
         }
-        for ((partition, handle, backlog), share) in owners.iter().zip(shares) {
-            let Some(rest) = found.rest(poll) else { break };
-            if *backlog == 0 || rest.free_slots <= share {
-                continue;
+        for ((partition, handle, _), _) in owners.iter().zip(may_have_more).filter(|(_, more)| *more) {
+            let free_slots = found.free_slots(poll);
+            if free_slots == 0 {
+                break;
             }
             let mut held = held.remove(partition).unwrap_or_default();
             // What it gave a moment ago is on its way, not undelivered.
             let of = |a: &&Assignment| a.task_id.partition() == *partition;
             held.extend(found.assignments.iter().filter(of).map(|a| a.attempt.execution_id));
-            found.take_in(handle.ask(Command::Poll(Poll { held, ..rest })).await)?;
+            found.take_in(handle.ask(Command::Poll(Poll { free_slots, held, ..rest.clone() })).await)?;
         }
         Ok(())
     }
@@ -185,12 +192,11 @@ fn in_turn<T>(turn: &AtomicUsize, of: &mut [T]) {
     }
 }
 
-// An owner hears of the attempts that are its own.
-fn by_partition(held: &[ExecutionId]) -> BTreeMap<PartitionId, Vec<ExecutionId>> {
+fn by_partition(held: Vec<ExecutionId>) -> BTreeMap<PartitionId, Vec<ExecutionId>> {
     let mut by_partition = BTreeMap::<_, Vec<_>>::new();
     for execution in held {
         if let Some((task, _)) = execution.parts() {
-            by_partition.entry(task.partition()).or_default().push(*execution);
+            by_partition.entry(task.partition()).or_default().push(execution);
         }
     }
     by_partition
