@@ -9,7 +9,9 @@ SEEDS ?= 1..500
 SECONDS_FUZZ ?= 60
 SECONDS_BENCH ?= 60
 
-.PHONY: help setup run test sim search mutations fuzz bench lint docs clean-dev
+STACK ?= stack
+
+.PHONY: help setup run run-stack stack stack-down test drills sim search mutations fuzz bench bench-stack lint docs clean-dev
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -20,8 +22,21 @@ setup: ## install what is missing (root) or say what to install
 run: setup ## one task per file of DEMO_DIR, killed half-way and resumed; LOG=embedded|kafka
 	@DEMO_DIR='$(DEMO_DIR)' LOG='$(LOG)' scripts/run-demo.sh
 
-test: setup ## every test, real Kafka included
+run-stack: setup ## the same with separate processes on real Kafka, Cassandra and Redis
+	@DEMO_DIR='$(DEMO_DIR)' LOG=stack scripts/run-demo.sh
+
+stack: setup ## real Kafka, Cassandra and Redis on loopback; prints their addresses (STACK=name)
+	@scripts/stack.sh start --name '$(STACK)'
+	@echo "to use it: . .dev/run/$(STACK).env"
+
+stack-down: ## end what `make stack` started
+	@scripts/stack.sh stop --name '$(STACK)'
+
+test: setup ## every test, real engines included
 	@scripts/test.sh
+
+drills: setup ## only the tests of faults on real engines
+	@scripts/test.sh drills
 
 sim: setup ## simulate SEEDS=1..500 (any range)
 	cargo run --release -q -p simulation --bin sim -- --seeds $(SEEDS)
@@ -43,14 +58,18 @@ bench: setup ## figures over HTTP, each beside a baseline and its target; SECOND
 	cargo bench -q -p event-log
 	cargo run --profile dist -q -p dualtrack -- bench --seconds $(SECONDS_BENCH) --dir .dev --json .dev/bench.json --fold .dev/bench-fold.txt
 
-lint: setup ## format, clippy, generated documents
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+bench-stack: setup ## throughput and dispatch with separate processes on real Kafka, Cassandra and Redis
+	@mkdir -p .dev
+	cargo build --profile dist -q -p dualtrack -p dualtrack-coordinator -p dualtrack-task-engine -p dualtrack-auto-replay
+	scripts/with-stack.sh target/dist/dualtrack bench --stack --seconds $(SECONDS_BENCH) --dir .dev --json .dev/bench-stack.json
+
+lint: setup ## format and clippy
+	@scripts/test.sh lint
 
 docs: setup ## regenerate what is generated (event table, settings, lists, OpenAPI document)
 	UPDATE_DOCS=1 cargo test -q -p repository-checks
-	UPDATE_DOCS=1 cargo test -q -p dualtrack --lib --bin dualtrack
-	UPDATE_DOCS=1 cargo test -q -p coordinator-edge --test upstream the_document_is_the_committed_one
+	UPDATE_DOCS=1 cargo test -q -p dualtrack --lib --bin dualtrack --test dev generated
+	UPDATE_DOCS=1 cargo test -q -p coordinator-edge --test edge the_document_is_the_committed_one
 
 clean-dev: ## remove downloads, logs and data of runs
 	rm -rf .dev

@@ -2,16 +2,22 @@
 # What the build and the tests need. As root it installs what is missing from Debian's packages;
 # otherwise it says what to install. Does nothing, quickly, when all is there.
 set -euo pipefail
+# shellcheck source=scripts/packages.sh
+. "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
 
 missing=()
 need() { command -v "$1" >/dev/null || missing+=("$2"); }
 need cmake cmake
 need g++ g++
 need make make
+need pkg-config pkg-config
 need python3 python3
 need java openjdk-17-jre-headless
 need mvn maven
 need curl curl
+need openssl openssl
+need promtool prometheus
+pkg-config --exists openssl 2>/dev/null || missing+=(libssl-dev)
 python3 -c "import ensurepip" 2>/dev/null || missing+=(python3-venv)
 
 if [ "${#missing[@]}" -gt 0 ]; then
@@ -20,8 +26,7 @@ if [ "${#missing[@]}" -gt 0 ]; then
         exit 1
     fi
     echo "installing: ${missing[*]}" >&2
-    apt-get update -q >&2
-    apt-get install -qy --no-install-recommends "${missing[@]}" >&2
+    install_packages "${missing[@]}" >&2
 fi
 
 if ! command -v cargo >/dev/null; then

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every test of the repository. Prints what each runner prints, then one closing line with the sum.
+# Every test of the repository; or with `drills` those of faults on real engines, with `lint` none. Prints what
+# each runner prints, then one closing line with the sum.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mkdir -p .dev
@@ -18,13 +19,30 @@ step() { # title, command...
     [ "$status" = 0 ] || failed_step=1
 }
 
+# One build for all of it: with fail points, which do nothing until they are armed and which no release
+# build can have, and with the drills.
+features=stack-tests/drills,stack-tests/failpoints
+for program in dualtrack dualtrack-coordinator dualtrack-task-engine dualtrack-auto-replay; do
+    features+=",$program/failpoints"
+done
+# Nobody builds a second time what CI builds, nor looks at it with a debugger.
+[ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
+
+if [ "${1:-}" = drills ]; then
+    # The programs first: tests with processes run what lies beside them.
+    step "programs" cargo test --workspace --features "$features" --no-run --test command_line --test dev
+    step "drills" cargo test --workspace --features "$features" --no-fail-fast --test chaos --test deaths
+    exit $failed_step
+fi
 step "format" cargo fmt --all --check
-step "lints" cargo clippy --workspace --all-targets -q -- -D warnings
-step "rust tests" cargo test --workspace --no-fail-fast
-# Of the whole workspace, or other features would build its dependencies a second time.
-step "fail points" cargo test --workspace --features dualtrack/failpoints --test fail_points
+step "lints" cargo clippy --workspace --all-targets --features "$features" -q -- -D warnings
+[ "${1:-}" != lint ] || exit $failed_step
+# A test that hangs must not take the account of the others with it.
+step "rust tests" timeout --kill-after=60 4200 cargo test --workspace --features "$features" --no-fail-fast
+FEATURES=$features step "two releases" scripts/two-releases.sh
 step "checker tests" python3 -m unittest discover tests/checker
 step "generated client" scripts/openapi-client.sh
+step "standard tools" scripts/topic-tools.sh
 
 passed=$(grep -oE '^test result: .* ([0-9]+) passed' "$log" | grep -oE '[0-9]+ passed' | awk '{n+=$1} END {print n+0}')
 failed=$(grep -oE '^test result: .* ([0-9]+) failed' "$log" | grep -oE '[0-9]+ failed' | awk '{n+=$1} END {print n+0}')

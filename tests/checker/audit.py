@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable
 
 from .audits import attempts, closing, envelope, notes, retries, skips, timers
-from .book import At, Book, Event, Limits, Past
+from .book import At, Book, Event, Limits, Past, producer_of
 from .decode import Record
 from .findings import Findings
 from .fold import Fold
@@ -49,6 +49,8 @@ class Audit:
         self.claim: tuple[str, int, int] | None = None
         self.claims = 0
         self.born = 0
+        self.preceding: int | None = None
+        self._last: dict[tuple[str, int], int] = {}
         self._fold = fold
         self.findings = findings
 
@@ -73,6 +75,9 @@ class Audit:
     def record(self, record: Record, event: Event, reason: str | None) -> None:
         """Takes in one judged record, after the fold did."""
         at = At(record.offset, record.broker_ms)
+        producer = producer_of(event)
+        self.preceding = self._last.get(producer)
+        self._last[producer] = record.offset
         number, book = event["task_id"], None
         if reason == "wrong_key":
             sort, number = read_key(record.key)

@@ -39,13 +39,19 @@ class Past(NamedTuple):
     proves: tuple[str, ...]
 
 
+def producer_of(event: Event) -> tuple[str, int]:
+    """The process that wrote it."""
+    return event["producer"]["instance"], event["producer"]["incarnation"]
+
+
 class Note(NamedTuple):
-    """An accepted annotation that waits for the event it explains."""
+    """An accepted annotation that waits for the event it explains; `preceding`: its writer's record before it."""
 
     kind: str
     offset: int
     producer: tuple[str, int]
     body: Event
+    preceding: int | None
 
 
 class Book:

@@ -24,6 +24,15 @@ class GoodLog(unittest.TestCase):
         self.assertEqual(result.findings.hard, 0, [f.as_text() for f in result.findings.kept])
         self.assertEqual({f.code for f in result.findings.kept}, {"quarantined", "result_conflict"})
 
+    def test_another_writers_record_between_an_annotation_and_its_event_is_nobodys_fault(self):
+        author, _ = every_kind()
+        kinds = [entry.event["kind"] if entry.event else None for entry in author.entries]
+        place = kinds.index("TaskFailureAnalysis") + 1
+        late = copy.deepcopy(author.entries[kinds.index("TaskRetryApproved")])
+        author.entries.insert(place, late)
+        found = check(author.records()).findings
+        self.assertNotIn("annotation_apart", {finding.code for finding in found.kept})
+
 
 class Damages(unittest.TestCase):
     def test_there_are_enough_of_them(self):

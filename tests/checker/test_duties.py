@@ -22,7 +22,7 @@ class Duties(LogCase):
         self.found("control_numbers", "rule_version")
 
     def test_trace_id(self):
-        self.a.append(self.a.event("OwnershipRenewed", {}, trace_id="4bf92f3577b34da6a3ce929d0e0e4736"))
+        self.a.append(self.a.event("OwnershipRenewed", {}, trace_id="0af7651916cd43dd8448eb211c80319c"))
         self.a.append(self.a.event("OwnershipRenewed", {}, trace_id="4bf9"))
         self.found("trace_id")
 

@@ -1,6 +1,10 @@
 //! What every adapter of the port promises, as tests: an adapter passes when
 //! [`conformance_suite!`](crate::conformance_suite) with its [`Harness`] is green.
 
+pub mod board;
+#[cfg(feature = "redis")]
+pub mod server;
+
 use std::future::Future;
 
 use task_events::{ExecEpoch, PartitionId, TaskId};
@@ -8,7 +12,7 @@ use task_events::{ExecEpoch, PartitionId, TaskId};
 use crate::{AssignmentLock, Holder, Lock, Taken};
 
 /// Time to live of the locks of most cases, ms.
-pub const TTL_MS: u64 = 2_000;
+pub const TTL_MS: u64 = 20_000;
 
 /// How a case gets locks, and does to their server what no user of the port can. One harness is one
 /// server without any lock.
@@ -36,6 +40,7 @@ macro_rules! conformance_suite {
         $crate::conformance_cases! { $harness;
             a_free_lock_is_taken, the_same_holder_takes_it_again, a_foreign_value_is_replaced_and_told,
             an_expired_lock_is_free, a_renewed_lock_lives_on, a_lock_that_is_gone_is_set_again,
+            a_renewal_replaces_only_what_is_older,
             only_the_holder_releases, a_lock_that_is_gone_is_released_without_complaint,
             answers_come_in_the_order_asked, clones_are_one_server, nothing_is_a_request_too,
             a_server_without_a_break_says_so;
@@ -118,7 +123,7 @@ pub async fn a_renewed_lock_lives_on<H: Harness>() {
     take(&server.locks(), vec![lock(1, "w1", 1)]).await;
     for _ in 0..3 {
         server.pass(TTL_MS * 3 / 4).await;
-        server.locks().renew(vec![lock(1, "w1", 1)]).await.expect("renewed");
+        assert_eq!(server.locks().renew(vec![lock(1, "w1", 1)]).await.expect("renewed"), 0, "none was lost");
     }
     assert_eq!(server.holder(task(1)).await, Some(holder("w1", 1)));
     server.pass(TTL_MS * 2).await;
@@ -128,8 +133,24 @@ pub async fn a_renewed_lock_lives_on<H: Harness>() {
 /// Of a server that has forgotten everything the board is filled again.
 pub async fn a_lock_that_is_gone_is_set_again<H: Harness>() {
     let server = H::start().await;
-    server.locks().renew(vec![lock(1, "w1", 1)]).await.expect("set");
-    assert_eq!(server.holder(task(1)).await, Some(holder("w1", 1)));
+    take(&server.locks(), vec![lock(2, "w1", 1)]).await;
+    let renewed = server.locks().renew(vec![lock(1, "w1", 1), lock(2, "w1", 1), lock(3, "w1", 1)]).await;
+    assert_eq!(renewed.expect("set"), 2, "two had been lost");
+    for n in 1..=3 {
+        assert_eq!(server.holder(task(n)).await, Some(holder("w1", 1)));
+    }
+}
+
+/// An owner that stood still and goes on renews what it held before it hears that it is not the owner.
+pub async fn a_renewal_replaces_only_what_is_older<H: Harness>() {
+    let server = H::start().await;
+    take(&server.locks(), vec![lock(1, "w2", 2)]).await;
+    assert_eq!(server.locks().renew(vec![lock(1, "w1", 1)]).await.expect("answered"), 1);
+    assert_eq!(server.holder(task(1)).await, Some(holder("w2", 2)), "the later attempt's lock stays");
+    for (worker, epoch) in [("w1", 2), ("w1", 10)] {
+        assert_eq!(server.locks().renew(vec![lock(1, worker, epoch)]).await.expect("answered"), 1);
+        assert_eq!(server.holder(task(1)).await, Some(holder(worker, epoch)));
+    }
 }
 
 /// A late release of a former attempt leaves its successor's lock alone.
@@ -177,7 +198,7 @@ pub async fn clones_are_one_server<H: Harness>() {
 pub async fn nothing_is_a_request_too<H: Harness>() {
     let server = H::start().await;
     assert_eq!(take(&server.locks(), Vec::new()).await, []);
-    server.locks().renew(Vec::new()).await.expect("answered");
+    assert_eq!(server.locks().renew(Vec::new()).await.expect("answered"), 0);
     server.locks().release(Vec::new()).await.expect("answered");
 }
 

@@ -2,14 +2,14 @@
 //! they show, and the log needs none of them. Time comes from the caller, since nothing in here may
 //! look at a clock of its own.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::{Future, ready};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use task_events::TaskId;
+use task_events::{TaskId, Text};
 
-use crate::{AssignmentLock, Holder, Lock, LockUnavailable, ServerState, Taken};
+use crate::{AssignmentLock, Board, Entry, Holder, Lock, LockUnavailable, ServerState, Taken};
 
 type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
@@ -20,6 +20,8 @@ const FEW: usize = 1_024;
 struct Held {
     /// Holder, and when the lock expires.
     locks: HashMap<TaskId, (Holder, u64)>,
+    /// Entries of the board, by name, and when they expire.
+    board: BTreeMap<Text, (Entry, u64)>,
     /// Number of locks at which expired ones are looked for.
     look_at: usize,
 }
@@ -35,7 +37,7 @@ impl Held {
     }
 }
 
-/// The volatile locks; clones share one content.
+/// The volatile locks and board; clones share one content.
 #[derive(Clone)]
 pub struct MemoryLock {
     held: Arc<Mutex<Held>>,
@@ -79,11 +81,18 @@ impl AssignmentLock for MemoryLock {
         ready(Ok(taken))
     }
 
-    fn renew(&self, locks: Vec<Lock>) -> impl Future<Output = Result<(), LockUnavailable>> + Send + 'static {
+    fn renew(&self, locks: Vec<Lock>) -> impl Future<Output = Result<usize, LockUnavailable>> + Send + 'static {
         let now = (self.now_ms)();
         let mut held = self.held.lock();
-        locks.into_iter().for_each(|lock| held.set(lock, now));
-        ready(Ok(()))
+        let mut lost = 0;
+        for lock in locks {
+            let there = held.locks.get(&lock.task).filter(|(_, until)| *until > now).map(|(holder, _)| holder);
+            lost += usize::from(there != Some(&lock.holder));
+            if there.is_none_or(|holder| holder.exec_epoch <= lock.holder.exec_epoch) {
+                held.set(lock, now);
+            }
+        }
+        ready(Ok(lost))
     }
 
     fn release(
@@ -101,5 +110,25 @@ impl AssignmentLock for MemoryLock {
 
     fn server(&self) -> impl Future<Output = Result<ServerState, LockUnavailable>> + Send + 'static {
         ready(Ok(ServerState { run_id: "memory".to_owned(), sentinel: true }))
+    }
+}
+
+impl Board for MemoryLock {
+    fn put_up(&self, entry: Entry, ttl_ms: u64) -> impl Future<Output = Result<(), LockUnavailable>> + Send + 'static {
+        let until = (self.now_ms)().saturating_add(ttl_ms);
+        self.held.lock().board.insert(entry.instance.clone(), (entry, until));
+        ready(Ok(()))
+    }
+
+    fn take_down(&self, instance: Text) -> impl Future<Output = Result<(), LockUnavailable>> + Send + 'static {
+        self.held.lock().board.remove(&instance);
+        ready(Ok(()))
+    }
+
+    fn entries(&self) -> impl Future<Output = Result<Vec<Entry>, LockUnavailable>> + Send + 'static {
+        let now = (self.now_ms)();
+        let mut held = self.held.lock();
+        held.board.retain(|_, (_, until)| *until > now);
+        ready(Ok(held.board.values().map(|(entry, _)| entry.clone()).collect()))
     }
 }

@@ -7,11 +7,12 @@
 
 mod config;
 mod guard;
+pub mod metrics;
 mod projection;
 
 use event_log::{EventLog, MemberSpec};
 use service_kit::projection::{ProjectionConfig, ProjectionError, run_projection};
-use service_kit::{Clock, Metrics, Shutdown};
+use service_kit::{Clock, Metrics, Shutdown, Standings};
 use snapshot_store::SnapshotStore;
 use verdict_writer::{FoldSource, client_id};
 
@@ -32,6 +33,8 @@ pub struct Deps<L, S, C> {
     pub clock: C,
     /// Counters and alarms.
     pub metrics: Metrics,
+    /// Shows how far its folds are.
+    pub standings: Standings,
     /// Where a partition's fold starts.
     pub source: FoldSource,
 }
@@ -56,7 +59,7 @@ pub async fn run<L: EventLog, S: SnapshotStore, C: Clock>(
         source: deps.source,
         config,
     };
-    run_projection(deps.log, deps.clock, deps.metrics, replayer, loop_config, shutdown).await?;
+    run_projection(deps.log, deps.clock, deps.metrics, deps.standings, replayer, loop_config, shutdown).await?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use task_core::decide::replay_plan;
 use task_events::{Offset, PartitionId, TaskId, Witness};
 use verdict_writer::{FoldSource, PenFold, VerdictWriter};
 
+use crate::metrics::{CONSISTENCY_FINDINGS, REPLAY_PLANS};
 use crate::{Guard, Opinion, ReplayConfig};
 
 /// Makes the projections of the replayer.
@@ -33,9 +34,9 @@ impl<S: SnapshotStore, C: Clock> Projector for Replayer<S, C> {
             let fold = opening.await?;
             Ok(ReplayProjection {
                 writer: VerdictWriter::new(partition, producer, metrics.clone()),
-                witnessed: metrics.counter("replay_plans_witnessed"),
-                log_only: metrics.counter("replay_plans_log_only"),
-                findings: metrics.counter("consistency_findings"),
+                witnessed: metrics.counter_of(&REPLAY_PLANS, &["snapshot_and_log"]),
+                log_only: metrics.counter_of(&REPLAY_PLANS, &["log_only"]),
+                findings: metrics.counter(&CONSISTENCY_FINDINGS),
                 fold,
                 guard,
                 store,

@@ -142,6 +142,7 @@ impl World {
             store: store.clone(),
             clock: clock.clone(),
             metrics: metrics.clone(),
+            standings: Standings::default(),
             source: FoldSource::from_the_start(),
         };
         let replayer = Driven::new(run(deps, config(), Shutdown::default()));
@@ -267,7 +268,7 @@ fn other_content_at_an_equal_offset_is_a_finding_and_no_plan() {
         world.put(row);
         world.pass(60_000);
         assert!(world.plans().is_empty());
-        assert_eq!((world.alarms("snapshot_differs"), world.metrics.counters()["consistency_findings"]), (1, 1));
+        assert_eq!((world.alarms("snapshot_differs"), world.metrics.counters()["consistency_findings_total"]), (1, 1));
         world.store_row(task);
         world.pass(5_000);
         assert_eq!(world.plans()[0].1.witness, Witness::SnapshotAndLog, "it was repaired");

@@ -5,10 +5,10 @@
 //! 100 first pages, one after the other; each figure beside a bare request of the same run (`/ping`).
 #![allow(clippy::print_stdout, clippy::disallowed_methods, missing_docs)]
 
-#[path = "../tests/shared/checked.rs"]
+#[path = "../tests/edge/checked.rs"]
 #[allow(dead_code, reason = "shared with the tests, this needs a part of it")]
 mod checked;
-#[path = "../tests/upstream/kit.rs"]
+#[path = "../tests/edge/upstream/kit.rs"]
 #[allow(dead_code, reason = "shared with the tests, this needs a part of it")]
 mod kit;
 

@@ -5,12 +5,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use coordinator::surface::{NoPeers, Surface};
-use parking_lot::{Mutex, MutexGuard};
-use service_kit::{Clock, Entropy, Metrics};
+use parking_lot::Mutex;
+use service_http::Limits;
+use service_http::probes::Seen;
+use service_kit::{Clock, Entropy, Metrics, Shutdown, Standings};
+use spans::Spans;
 use task_events::Text;
 use tokio::sync::OnceCell;
 
-use crate::probes::Seen;
 use crate::stream::Streams;
 
 /// Limits of the server. Durations in ms.
@@ -39,16 +41,25 @@ pub struct EdgeConfig {
 impl Default for EdgeConfig {
     fn default() -> Self {
         let owner = coordinator::owner::OwnerConfig::default();
+        let Limits { header_ms, write_ms, max_connections, drain_ms, insecure } = Limits::default();
         Self {
-            header_ms: 5_000,
+            header_ms,
             body_ms: 10_000,
-            write_ms: 10_000,
-            max_connections: 10_000,
-            drain_ms: 10_000,
-            insecure: false,
+            write_ms,
+            max_connections,
+            drain_ms,
+            insecure,
             lease_ms: owner.lease_ms,
             heartbeat_ms: owner.heartbeat_ms,
         }
+    }
+}
+
+impl EdgeConfig {
+    /// What connections may cost.
+    pub const fn limits(&self) -> Limits {
+        let Self { header_ms, write_ms, max_connections, drain_ms, insecure, .. } = *self;
+        Limits { header_ms, write_ms, max_connections, drain_ms, insecure }
     }
 }
 
@@ -66,8 +77,15 @@ pub struct EdgeParts<L, S, C, P = NoPeers> {
     pub entropy: Mutex<Box<dyn Entropy>>,
     /// Counters and alarms.
     pub metrics: Metrics,
+    /// Where spans of requests go.
+    pub spans: Spans,
     /// Name of this instance.
     pub instance: Text,
+    /// Once it is requested the instance is not ready any more and its answers send clients elsewhere:
+    /// it hands its partitions over, and will be stopped.
+    pub leaving: Shutdown,
+    /// Other services of this process, by the names of their groups: its metrics tell how far their folds are.
+    pub beside: Vec<(&'static str, Standings)>,
     /// Limits.
     pub config: EdgeConfig,
 }
@@ -77,7 +95,7 @@ pub struct Edge<L, S, C, P = NoPeers>(Arc<Inner<L, S, C, P>>);
 
 struct Inner<L, S, C, P> {
     parts: EdgeParts<L, S, C, P>,
-    progress: Mutex<Seen>,
+    progress: Seen,
     /// Secret of cursors, once it is known.
     secret: OnceCell<[u8; 32]>,
     streams: Streams,
@@ -100,17 +118,12 @@ impl<L, S, C, P> Deref for Edge<L, S, C, P> {
 impl<L, S, C: Clock, P> Edge<L, S, C, P> {
     /// An edge of these parts.
     pub fn new(parts: EdgeParts<L, S, C, P>) -> Self {
-        Self(Arc::new(Inner {
-            parts,
-            progress: Mutex::default(),
-            secret: OnceCell::new(),
-            streams: Streams::default(),
-        }))
+        Self(Arc::new(Inner { parts, progress: Seen::default(), secret: OnceCell::new(), streams: Streams::default() }))
     }
 
     /// How far partitions were when they were last seen to move.
-    pub(crate) fn progress(&self) -> MutexGuard<'_, Seen> {
-        self.0.progress.lock()
+    pub(crate) fn progress(&self) -> &Seen {
+        &self.0.progress
     }
 
     /// The secret of cursors, which the instances agree on by the store.

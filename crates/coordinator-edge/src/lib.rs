@@ -18,6 +18,7 @@ mod edge;
 mod internal;
 pub mod json;
 mod lists;
+pub mod metrics;
 mod operate;
 mod peers;
 mod probes;
@@ -27,9 +28,10 @@ mod reply;
 mod server;
 mod stream;
 mod upstream;
+mod verdict;
 mod worker;
 
-use axum::Router;
+use axum::{Router, middleware};
 use coordinator::surface::Peers;
 use event_log::EventLog;
 use rest_contract::{Code, Problem};
@@ -56,6 +58,7 @@ where
         .merge(internal::router())
         .fallback(no_such_path)
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn_with_state(edge.clone(), metrics::measure::<L, S, C, P>))
         .with_state(edge)
 }
 

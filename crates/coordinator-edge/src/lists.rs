@@ -24,6 +24,9 @@ use snapshot_store::SnapshotStore;
 use crate::Edge;
 use crate::api::Routes;
 
+pub(crate) use cursor::Cursors;
+pub(crate) use operations::{page_cursor, page_limit};
+
 /// Group of the document.
 const TAG: &str = "tasks";
 

@@ -1,7 +1,8 @@
-//! What operators see and do: queues and workers.
+//! What operators see and do: queues, workers, acceptance rules.
 
 mod operations;
 mod queues;
+mod rules;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -36,6 +37,8 @@ where
         .get(TAG, "/api/v1/queues", Edge::<L, S, C, P>::queues, operations::queues())
         .post(TAG, "/api/v1/queues/{name}/pause", Edge::<L, S, C, P>::pause, operations::pause())
         .post(TAG, "/api/v1/queues/{name}/resume", Edge::<L, S, C, P>::resume, operations::resume())
+        .get(TAG, "/api/v1/rules", Edge::<L, S, C, P>::rules, operations::rules())
+        .post(TAG, "/api/v1/rules", Edge::<L, S, C, P>::activate, operations::activate())
         .get(TAG, "/api/v1/workers", Edge::<L, S, C, P>::workers, operations::workers())
         .get(TAG, "/api/v1/workers/{id}", Edge::<L, S, C, P>::worker, operations::worker())
         .post(TAG, "/api/v1/workers/{id}/drain", Edge::<L, S, C, P>::drain, operations::drain())

@@ -1,29 +1,47 @@
-//! The way to other instances, over HTTP: who they are and what they own is what the group of the
-//! coordinators says of its members (client id = `service|instance|rules=1-N|url`, design.md §3).
+//! The way to other instances, over HTTP. Who they are and what they own is on the board, if there is
+//! one; else the group of the coordinators says it, which takes a broker's time and knows a new owner
+//! only once the group has settled.
 
-use std::sync::Arc;
+mod known;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use assignment_lock::{Board, Entry};
 use coordinator::forwarding::{decode_answer, decode_seen, encode_ask, encode_command, unanswered};
 use coordinator::owner::{Answer, Command};
-use coordinator::service::GROUP;
 use coordinator::surface::{Peers, WorkerSeen, WorkersAsk, WorkersTold};
-use event_log::{EventLog, MemberInfo};
-use futures::future::join_all;
+use event_log::EventLog;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, join_all};
 use parking_lot::RwLock;
-use service_kit::{Clock, Metrics};
+use service_kit::{Clock, Metrics, within};
 use task_events::{PartitionId, Text};
 use tokio::sync::Mutex;
 use worker_protocol::{Poll, PollAnswer};
 
+use self::known::{Instance, Known};
 use crate::internal::{ASK, MSGPACK, POLL, WORKERS};
+use crate::metrics::{BOARD_READ, GROUP_DESCRIBED};
 
 /// Pause between two looks at the group, ms: at most four times a second.
-const LOOK_MS: u64 = 250;
+const GROUP_MS: u64 = 250;
 
-/// What is older than this is looked at again when it is used without waiting, ms.
+/// Pause between two looks at the board, ms.
+const BOARD_MS: u64 = 20;
+
+/// Longest the board is waited for, ms: the group can be asked instead.
+const BOARD_ANSWER_MS: u64 = 300;
+
+/// What is older than this is looked at again when it is used without waiting, ms: of the group …
 const OLD_MS: u64 = 1_000;
+
+/// … and of the board, which polls find work by.
+const OLD_BOARD_MS: u64 = 200;
+
+/// Somebody may be missing on the board, so the group is looked at once in a while too, ms.
+const MISSING_MS: u64 = 5_000;
 
 /// An idle connection is given up before the other side, which closes it after 5 s, can do so while
 /// a command is on its way.
@@ -46,24 +64,32 @@ const WORKERS_MS: u64 = 2_000;
 #[error("no HTTP client for other instances: {0}")]
 pub struct NoClient(#[from] reqwest::Error);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Instance {
-    name: Text,
-    url: String,
-    partitions: Vec<PartitionId>,
-}
+type ReadBoard = Box<dyn Fn() -> BoxFuture<'static, Option<Vec<Entry>>> + Send + Sync>;
 
 struct Inner<L, C> {
     own: Text,
     log: L,
+    board: OnceLock<ReadBoard>,
     clock: C,
     metrics: Metrics,
     http: reqwest::Client,
-    known: RwLock<Vec<Instance>>,
-    /// Boot ms of the last look, 0 = never.
+    known: RwLock<Known>,
+    /// Boot ms of the last look at the group and at the board, 0 = never.
     looked: AtomicU64,
+    looked_at_board: AtomicU64,
     looking: Mutex<()>,
     asked_to_look: AtomicBool,
+}
+
+/// What a look is for.
+#[derive(Clone, Copy)]
+enum Need {
+    /// To know by and by.
+    Hint,
+    /// To find the owner of a partition.
+    Owner(PartitionId),
+    /// To miss nobody.
+    Everybody,
 }
 
 /// Other instances, reached over HTTP. Clones share what is known.
@@ -76,7 +102,7 @@ impl<L, C> Clone for HttpPeers<L, C> {
 }
 
 impl<L: EventLog, C: Clock> HttpPeers<L, C> {
-    /// The way from the instance `own` to the others. Lives on a tokio runtime.
+    /// The way from the instance `own` to the others, known by the group alone. Lives on a tokio runtime.
     ///
     /// # Errors
     /// [`NoClient`].
@@ -89,24 +115,79 @@ impl<L: EventLog, C: Clock> HttpPeers<L, C> {
             .pool_idle_timeout(IDLE)
             .tcp_nodelay(true)
             .build()?;
-        let (known, looked, looking, asked_to_look) = Default::default();
-        Ok(Self(Arc::new(Inner { own, log, clock, metrics, http, known, looked, looking, asked_to_look })))
+        let (board, known, looked, looked_at_board, looking, asked_to_look) = Default::default();
+        Ok(Self(Arc::new(Inner {
+            own,
+            log,
+            board,
+            clock,
+            metrics,
+            http,
+            known,
+            looked,
+            looked_at_board,
+            looking,
+            asked_to_look,
+        })))
+    }
+
+    /// The same, known by this board first.
+    #[must_use]
+    pub fn with_board(self, board: impl Board) -> Self {
+        let read: ReadBoard = Box::new(move || board.entries().map(Result::ok).boxed());
+        // The first board stays.
+        let _ = self.0.board.set(read);
+        self
     }
 
     fn owner_of(&self, partition: PartitionId) -> Option<Instance> {
-        self.0.known.read().iter().find(|instance| instance.partitions.contains(&partition)).cloned()
+        self.0.known.read().owner_of(partition, self.0.clock.boot_ms())
     }
 
-    // Looks at the group, unless that was done just now. Whoever comes while it is looked at waits for that.
-    async fn look(&self) {
+    // Looks at the board, and at the group if that does not do. Whoever comes meanwhile waits for it.
+    async fn look(&self, need: Need) {
+        let _one_at_a_time = self.0.looking.lock().await;
+        let told = self.look_at_board().await;
+        let enough = match need {
+            Need::Hint => {
+                let looked = self.0.looked.load(Ordering::Relaxed);
+                self.0.clock.boot_ms() < looked.saturating_add(if told { MISSING_MS } else { OLD_MS })
+            }
+            Need::Owner(partition) => told && self.owner_of(partition).is_some(),
+            Need::Everybody => false,
+        };
+        if !enough {
+            self.look_at_group().await;
+        }
+    }
+
+    // Whether it says anything of others.
+    async fn look_at_board(&self) -> bool {
         let inner = &self.0;
-        let _one_at_a_time = inner.looking.lock().await;
+        let Some(board) = inner.board.get() else { return false };
+        let (looked, now) = (inner.looked_at_board.load(Ordering::Relaxed), inner.clock.boot_ms());
+        if looked == 0 || now >= looked.saturating_add(BOARD_MS) {
+            let entries = within(&inner.clock, BOARD_ANSWER_MS, board()).await.flatten();
+            if let Some(entries) = entries {
+                inner.metrics.counter(&BOARD_READ).add(1);
+                inner.known.write().board_says(entries, &inner.own, now);
+            }
+            inner.looked_at_board.store(inner.clock.boot_ms().max(1), Ordering::Relaxed);
+        }
+        inner.known.read().has_board(inner.clock.boot_ms())
+    }
+
+    async fn look_at_group(&self) {
+        let inner = &self.0;
         let looked = inner.looked.load(Ordering::Relaxed);
-        if looked != 0 && inner.clock.boot_ms() < looked.saturating_add(LOOK_MS) {
+        if looked != 0 && inner.clock.boot_ms() < looked.saturating_add(GROUP_MS) {
             return;
         }
         match inner.log.members().await {
-            Ok(members) => *inner.known.write() = others(&members, &inner.own),
+            Ok(members) => {
+                inner.metrics.counter(&GROUP_DESCRIBED).add(1);
+                inner.known.write().group_says(&members, &inner.own);
+            }
             Err(why) => tracing::warn!(%why, "the group's members cannot be read; the last known ones stay"),
         }
         inner.looked.store(inner.clock.boot_ms().max(1), Ordering::Relaxed);
@@ -115,13 +196,17 @@ impl<L: EventLog, C: Clock> HttpPeers<L, C> {
     // For those who must not wait: what is known, looked at again behind their back.
     fn look_soon(&self) {
         let inner = &self.0;
-        let old = inner.clock.boot_ms() >= inner.looked.load(Ordering::Relaxed).saturating_add(OLD_MS);
+        let now = inner.clock.boot_ms();
+        let old = match inner.board.get() {
+            Some(_) => now >= inner.looked_at_board.load(Ordering::Relaxed).saturating_add(OLD_BOARD_MS),
+            None => now >= inner.looked.load(Ordering::Relaxed).saturating_add(OLD_MS),
+        };
         if !old || inner.asked_to_look.swap(true, Ordering::Relaxed) {
             return;
         }
         let peers = self.clone();
         let look = async move {
-            peers.look().await;
+            peers.look(Need::Hint).await;
             peers.0.asked_to_look.store(false, Ordering::Relaxed);
         };
         match tokio::runtime::Handle::try_current() {
@@ -157,14 +242,18 @@ impl<L: EventLog, C: Clock> HttpPeers<L, C> {
             Ok(_) | Err(_) => Sent::Unknown,
         }
     }
-}
 
-impl<L: EventLog, C: Clock> HttpPeers<L, C> {
     async fn told(&self, instance: &Instance, ask: &WorkersAsk) -> Option<Vec<WorkerSeen>> {
         let request = self.0.http.post(format!("{}{WORKERS}", instance.url.trim_end_matches('/')));
         let request = request.header(reqwest::header::CONTENT_TYPE, MSGPACK).body(encode_ask(ask).ok()?);
         let response = request.timeout(Duration::from_millis(WORKERS_MS)).send().await.ok()?;
         decode_seen(&response.error_for_status().ok()?.bytes().await.ok()?).ok()
+    }
+
+    // Perhaps it is not the owner any more; the surface asks again.
+    async fn doubt(&self, partition: PartitionId, owner: Instance) {
+        self.0.known.write().doubt(partition, owner.name, self.0.clock.boot_ms());
+        self.look(Need::Owner(partition)).await;
     }
 }
 
@@ -179,21 +268,19 @@ enum Sent {
 impl<L: EventLog, C: Clock> Peers for HttpPeers<L, C> {
     async fn ask(&self, partition: PartitionId, command: &Command) -> Option<Answer> {
         if self.owner_of(partition).is_none() {
-            self.look().await;
+            self.look(Need::Owner(partition)).await;
         }
         let owner = self.owner_of(partition)?;
         let limit_ms = command.patience_ms().saturating_add(ANSWER_MS);
-        let sent = self.send(&owner, format!("{ASK}?partition={partition}"), command, limit_ms).await;
-        match sent {
+        match self.send(&owner, format!("{ASK}?partition={partition}"), command, limit_ms).await {
             Sent::Answered(answer) => {
                 if answer.is_away() {
-                    // Perhaps it is not the owner any more; the surface asks again.
-                    self.look().await;
+                    self.doubt(partition, owner).await;
                 }
                 Some(*answer)
             }
             Sent::No => {
-                self.look().await;
+                self.doubt(partition, owner).await;
                 None
             }
             Sent::Unknown => Some(unanswered(command)),
@@ -202,17 +289,22 @@ impl<L: EventLog, C: Clock> Peers for HttpPeers<L, C> {
 
     fn owned(&self) -> Vec<PartitionId> {
         self.look_soon();
-        self.0.known.read().iter().flat_map(|instance| instance.partitions.iter().copied()).collect()
+        self.0.known.read().owned(self.0.clock.boot_ms())
     }
 
     fn instances(&self) -> Vec<Text> {
         self.look_soon();
-        self.0.known.read().iter().map(|instance| instance.name.clone()).collect()
+        let instances = self.0.known.read().instances(self.0.clock.boot_ms());
+        instances.into_iter().map(|instance| instance.name).collect()
+    }
+
+    fn ready(&self, instance: &Text, queues: &[Text]) -> Option<u64> {
+        self.0.known.read().ready(instance, queues, self.0.clock.boot_ms())
     }
 
     async fn workers(&self, ask: &WorkersAsk) -> WorkersTold {
-        self.look().await;
-        let known = self.0.known.read().clone();
+        self.look(Need::Everybody).await;
+        let known = self.0.known.read().instances(self.0.clock.boot_ms());
         join_all(known.into_iter().map(|instance| async move {
             let told = self.told(&instance, ask).await;
             (instance.name, told)
@@ -221,7 +313,8 @@ impl<L: EventLog, C: Clock> Peers for HttpPeers<L, C> {
     }
 
     async fn poll(&self, instance: &Text, poll: &Poll) -> Option<PollAnswer> {
-        let found = self.0.known.read().iter().find(|known| known.name == *instance).cloned()?;
+        let known = self.0.known.read().instances(self.0.clock.boot_ms());
+        let found = known.into_iter().find(|known| known.name == *instance)?;
         match self.send(&found, POLL.to_owned(), &Command::Poll(poll.clone()), POLL_MS).await {
             Sent::Answered(answer) => {
                 if let Answer::Poll(answer) = *answer {
@@ -232,45 +325,5 @@ impl<L: EventLog, C: Clock> Peers for HttpPeers<L, C> {
             }
             Sent::No | Sent::Unknown => None,
         }
-    }
-}
-
-// The other coordinators of the group, in the order of their names.
-fn others(members: &[MemberInfo], own: &Text) -> Vec<Instance> {
-    let mut found: Vec<Instance> = members.iter().filter(|member| member.group == GROUP).filter_map(read).collect();
-    found.retain(|instance| instance.name != *own);
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    found
-}
-
-fn read(member: &MemberInfo) -> Option<Instance> {
-    let mut parts = member.client_id.splitn(4, '|');
-    let (service, name, _rules, url) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let known = service == GROUP && !name.is_empty() && url.starts_with("http://");
-    known.then(|| Instance { name: name.into(), url: url.to_owned(), partitions: member.partitions.clone() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn members_are_read_from_their_client_ids() {
-        let member = |group: &str, client_id: &str, partition| MemberInfo {
-            group: group.to_owned(),
-            client_id: client_id.to_owned(),
-            partitions: vec![PartitionId(partition)],
-        };
-        let members = [
-            member(GROUP, "coordinator|b|rules=1-1|http://127.0.0.1:2", 1),
-            member(GROUP, "coordinator|a|rules=1-1|http://127.0.0.1:1", 0),
-            member(GROUP, "coordinator|own|rules=1-1|http://127.0.0.1:3", 2),
-            member("task-engine", "task-engine|e|rules=1-1|http://127.0.0.1:4", 0),
-            member(GROUP, "somebody", 3),
-            member(GROUP, "coordinator|c|rules=1-1|", 3),
-        ];
-        let found = others(&members, &"own".into());
-        let found: Vec<_> = found.iter().map(|i| (i.name.as_str(), i.url.as_str(), i.partitions[0].0)).collect();
-        assert_eq!(found, [("a", "http://127.0.0.1:1", 0), ("b", "http://127.0.0.1:2", 1)]);
     }
 }

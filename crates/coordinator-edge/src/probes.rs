@@ -3,7 +3,7 @@
 mod exposition;
 mod operations;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use axum::body::Body;
@@ -11,28 +11,18 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
-use coordinator::surface::Peers;
+use coordinator::owner::{Answer, Command, Look, Looked, OwnerFacts};
+use coordinator::surface::{PartitionStatus, Peers};
 use event_log::EventLog;
-use futures::future::join_all;
-use schemars::JsonSchema;
-use serde::Serialize;
-use service_kit::{Clock, within};
+use futures::future::{join, join_all};
+use service_http::probes::{Health, LOG_MS, Ready, ends, exposed};
+use service_kit::{Clock, Standing, within};
 use snapshot_store::SnapshotStore;
-use task_events::{Offset, PartitionId};
+use task_events::PartitionId;
 
 use crate::api::Routes;
 use crate::problems::Answered;
 use crate::{Edge, reply};
-
-/// A partition that lags behind its log and does not move for this long stands still, ms; also how
-/// long one that was just assigned may take to be owned (loading a checkpoint).
-const STANDS_STILL_MS: u64 = 10_000;
-
-/// Longest the log is waited for, ms.
-const LOG_MS: u64 = 1_000;
-
-/// How far partitions were when they were last seen to move: (applied, boot ms).
-pub(crate) type Seen = BTreeMap<PartitionId, (Offset, u64)>;
 
 /// Group of the document.
 const TAG: &str = "server";
@@ -51,90 +41,28 @@ where
         .get(TAG, "/openapi.json", Edge::<L, S, C, P>::document, operations::document())
 }
 
-/// That the process is alive.
-#[derive(Serialize, JsonSchema)]
-struct Health<'a> {
-    /// Instance that answered.
-    instance: &'a str,
-    /// `alive`.
-    status: &'static str,
-    /// Alarms that stand, with their last words: what is wrong although the process is alive.
-    alarms: BTreeMap<&'static str, String>,
-}
-
-/// Whether the instance can take requests, and why not.
-#[derive(Serialize, JsonSchema)]
-struct Ready<'a> {
-    /// Instance that answered.
-    instance: &'a str,
-    /// It can take requests.
-    ready: bool,
-    /// Partitions assigned to it.
-    partitions: BTreeMap<u16, Progress>,
-    /// Why it cannot; empty if it can.
-    reasons: Vec<String>,
-}
-
-/// How far a partition is.
-#[derive(Serialize, JsonSchema)]
-struct Progress {
-    /// Its claim was read back.
-    owning: bool,
-    /// Offset of the next record it folds.
-    applied: u64,
-    /// Records of the log it has not folded yet; absent when the log does not answer.
-    lag: Option<u64>,
-}
-
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
     async fn healthz(State(edge): State<Self>) -> Answered {
-        let alarms = edge.metrics.alarms().into_iter().filter(|(_, alarm)| alarm.active);
-        let alarms = alarms.map(|(name, alarm)| (name, alarm.last)).collect();
-        reply::json(StatusCode::OK, &Health { instance: &edge.instance, status: "alive", alarms })
+        reply::json(StatusCode::OK, &Health::of(&edge.instance, &edge.metrics))
     }
 
     async fn readyz(State(edge): State<Self>) -> Answered {
         let status = edge.surface.status();
-        let ends = edge.ends(status.assigned.keys().copied().collect()).await;
+        let ends = ends(&edge.log, &edge.clock, status.assigned.keys().copied().collect()).await;
+        let standings = status.assigned.iter().map(|(partition, owner)| (*partition, standing(owner))).collect();
         let now = edge.clock.boot_ms();
-        let mut reasons = Vec::new();
-        if status.assigned.is_empty() {
-            reasons.push("no partition is assigned to this instance".to_owned());
-        }
-        let mut partitions = BTreeMap::new();
-        let mut seen = edge.progress();
-        seen.retain(|partition, _| status.assigned.contains_key(partition));
-        for (partition, owner) in &status.assigned {
-            let (moved_to, since) = seen.entry(*partition).or_insert((owner.applied, now));
-            let end = ends.get(partition).copied();
-            let lag = end.map(|end| end.0.saturating_sub(owner.applied.0));
-            if *moved_to != owner.applied || owner.owning && lag == Some(0) {
-                (*moved_to, *since) = (owner.applied, now);
-            }
-            let still = now.saturating_sub(*since);
-            if still >= STANDS_STILL_MS {
-                let what = if owner.owning { "stands still" } else { "is not owned yet" };
-                reasons.push(format!("partition {partition} {what}: at offset {} for {still} ms", owner.applied));
-            }
-            partitions.insert(partition.0, Progress { owning: owner.owning, applied: owner.applied.0, lag });
-        }
-        drop(seen);
-        if ends.len() < status.assigned.len() {
-            reasons.push(format!("the log did not answer within {LOG_MS} ms"));
-        }
-        if !status.assigned.is_empty() && !status.assigned.values().any(|owner| owner.owning) {
-            reasons.push("no partition is owned yet".to_owned());
-        }
-        let ready = reasons.is_empty();
-        let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        reply::json(status, &Ready { instance: &edge.instance, ready, partitions, reasons })
+        let leaving = edge.leaving.is_requested();
+        let ready: Ready<'_> = edge.progress().judge(&edge.instance, now, &standings, &ends, leaving);
+        reply::json(ready.status(), &ready)
     }
 
-    // End offsets, of those partitions whose log answers in time.
-    async fn ends(&self, partitions: Vec<PartitionId>) -> BTreeMap<PartitionId, Offset> {
+    // What owners say of themselves, of those that answer in time.
+    async fn facts(&self, partitions: Vec<PartitionId>) -> BTreeMap<PartitionId, OwnerFacts> {
         let asks = partitions.into_iter().map(|partition| async move {
-            let range = within(&self.clock, LOG_MS, self.log.range(partition)).await?.ok()?;
-            Some((partition, range.end))
+            let asked = self.surface.ask_here(partition, &Command::Look(Look::Facts));
+            let Answer::Looked(looked) = within(&self.clock, LOG_MS, asked).await? else { return None };
+            let Looked::Facts(facts) = *looked else { return None };
+            Some((partition, *facts))
         });
         join_all(asks).await.into_iter().flatten().collect()
     }
@@ -149,10 +77,22 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
     }
 
     async fn metrics(State(edge): State<Self>) -> Response {
-        let text = exposition::text(&edge.metrics, &edge.surface.status());
-        let mut response = Response::new(Body::from(text));
-        let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-        response.headers_mut().insert(header::CONTENT_TYPE, kind);
-        response
+        let status = edge.surface.status();
+        let partitions: Vec<_> = status.assigned.keys().copied().collect();
+        let beside: Vec<_> = edge.beside.iter().map(|(service, standings)| (*service, standings.all())).collect();
+        let of_all: BTreeSet<_> =
+            partitions.iter().chain(beside.iter().flat_map(|(_, standings)| standings.keys())).copied().collect();
+        let of_all = of_all.into_iter().collect();
+        let (ends, facts) = join(ends(&edge.log, &edge.clock, of_all), edge.facts(partitions)).await;
+        exposed(edge.metrics.scrape(|scrape| {
+            exposition::fill(scrape, &status, &ends, &facts);
+            for (service, standings) in &beside {
+                exposition::standings(scrape, (service, status.partitions), standings, &ends);
+            }
+        }))
     }
+}
+
+const fn standing(owner: &PartitionStatus) -> Standing {
+    Standing { owning: owner.owning, applied: owner.applied }
 }

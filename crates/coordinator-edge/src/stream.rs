@@ -29,7 +29,7 @@ use coordinator::surface::Peers;
 use event_log::EventLog;
 use futures::stream::{StreamExt as _, once, unfold};
 use parking_lot::Mutex;
-use rest_contract::{Code, END_MESSAGE, Problem, RECORD_MESSAGE};
+use rest_contract::{Code, END_MESSAGE, Problem, REACHED_MESSAGE, RECORD_MESSAGE};
 use service_kit::{Clock, Shutdown};
 use snapshot_store::SnapshotStore;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -72,7 +72,13 @@ struct Message {
 }
 
 /// Why a stream ended.
-type End = Arc<Mutex<Option<Problem>>>;
+enum Ended {
+    /// Nothing is left of what was asked for; the cursor behind it.
+    Reached(String),
+    Failed(Problem),
+}
+
+type End = Arc<Mutex<Option<Ended>>>;
 
 /// Group of the document.
 const TAG: &str = "events";
@@ -95,12 +101,13 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
             let text = format!("{STREAMS} streams of events are open, the limit is {STREAMS}");
             Failure(Problem::new(Code::Overloaded, text).limit(STREAMS))
         })?;
-        let position = edge.position(&asked).await?;
+        let begin = edge.begin(&asked).await?;
         let shutdown = request.extensions().get::<Shutdown>().cloned().unwrap_or_default();
         let (send, receive) = mpsc::channel(WAITING);
         let (filter, end) = (asked.filter, End::default());
         let room = Arc::new(Semaphore::new(WAITING_BYTES as usize));
-        let feed = feed::Feed { edge, filter, position, send, room, end: end.clone() };
+        let feed =
+            feed::Feed { edge, filter, position: begin.position, ends: begin.ends, send, room, end: end.clone() };
         tokio::spawn(async move {
             feed.run(shutdown).await;
             drop(place);
@@ -116,8 +123,13 @@ fn answer(receive: mpsc::Receiver<Message>, end: End) -> Response {
     });
     // Written before the channel was closed, so it is there by now.
     let last = once(async move {
-        let why = end.lock().take().unwrap_or_else(|| defect("a stream ended without a reason").into_problem());
-        Event::default().event(END_MESSAGE).data(serde_json::to_string(&why).unwrap_or_default())
+        let ended = end.lock().take();
+        match ended.unwrap_or_else(|| Ended::Failed(defect("a stream ended without a reason").into_problem())) {
+            Ended::Reached(cursor) => Event::default().id(cursor).event(REACHED_MESSAGE).data("{}"),
+            Ended::Failed(why) => {
+                Event::default().event(END_MESSAGE).data(serde_json::to_string(&why).unwrap_or_default())
+            }
+        }
     });
     let messages = records.chain(last).map(Ok::<_, Infallible>);
     Sse::new(messages).keep_alive(KeepAlive::new().interval(ALIVE).text("alive")).into_response()

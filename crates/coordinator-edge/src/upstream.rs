@@ -1,5 +1,6 @@
 //! Endpoints of those who create and read tasks.
 
+mod asked;
 mod batch;
 mod change;
 mod create;

@@ -110,6 +110,7 @@ pub const fn unanswered(command: &Command) -> Answer {
         | Command::Replay { .. }
         | Command::Review { .. }
         | Command::Release { .. }
+        | Command::Activate { .. }
         | Command::Queue { .. } => Answer::OutcomeUnknown { task_id: None },
         // What was handed out and did not arrive is not listed by the next poll and comes back.
         Command::Poll(_) => Answer::Poll(PollAnswer::Unavailable),

@@ -9,11 +9,13 @@
 //! and where a command goes); `creating`; `polling`, `dispatching`, `keys`, `keeping`, `handing_out`, `locking`; `leasing`,
 //! `arming`, `firing` (timers); `reporting`; `closed_tasks`, `awaiting`, `finding`, `looking`, `why`; `rows`, `owed`, `checkpointing`; `clock`.
 
+mod activating;
 mod alarm;
 mod appending;
 mod arming;
 mod asking;
 mod awaiting;
+mod carrying;
 mod checkpointing;
 mod clock;
 mod closed_tasks;
@@ -44,10 +46,12 @@ mod requests;
 mod rows;
 mod settling;
 mod shell;
+mod spanning;
 mod starting;
 mod waiting;
 mod why;
 mod work;
+mod written;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -65,7 +69,8 @@ pub use config::*;
 pub use freeze::Freeze;
 pub use inbox::{Inbox, OwnerHandle, inbox};
 pub use looking::{
-    ACCEPTED, AttemptSeen, ListAsk, Look, Looked, QUARANTINED, QueueFacts, TaskFilter, reason_of, verdict_byte,
+    ACCEPTED, AttemptSeen, ListAsk, Look, Looked, OwnerFacts, QUARANTINED, QueueFacts, TaskFilter, reason_of,
+    verdict_byte,
 };
 pub use message::*;
 pub use shell::{Exit, HAND_OVER, Ports, Setup, run_partition};
@@ -250,6 +255,10 @@ pub struct Owner {
 
     lock: LockState,
     draining: Option<u64>,
+    /// The longest own append read back in this turn, µs.
+    read_back_us: Option<u64>,
+    /// Spans are wanted.
+    traces: bool,
     out: Vec<Effect>,
 }
 
@@ -271,6 +280,7 @@ impl Owner {
         self.pump(now);
         self.send_out(now);
         self.store_payloads();
+        self.out.extend(self.read_back_us.take().map(Effect::ReadBack));
         std::mem::take(&mut self.out)
     }
 
@@ -332,6 +342,11 @@ impl Owner {
     /// Tasks that could be handed out now, for the edge's hint.
     pub fn backlog(&self) -> usize {
         self.dispatch.len()
+    }
+
+    /// The same by queue, of so many queues at most, for other instances' hint.
+    pub fn ready_by_queue(&self, most: usize) -> Vec<(Text, u64)> {
+        self.dispatch.ready_by_queue(most)
     }
 
     /// Rises whenever a task comes to wait for a worker: polls look again.

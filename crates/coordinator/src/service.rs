@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use std::task::Poll;
 
 use assignment_lock::AssignmentLock;
-use event_log::{EventLog, GroupMember as _, LogError, MemberSpec, MembershipEvent};
+use event_log::{ClientId, EventLog, GroupMember as _, LogError, MemberSpec, MembershipEvent};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, Stream as _};
 use service_kit::{Clock, Entropy, Metrics, Shutdown};
 use snapshot_store::SnapshotStore;
+use spans::Spans;
 use task_events::{Offset, PartitionId, SUPPORTED_RULES};
 
+use crate::metrics::GROUP_REJOINED;
 use crate::owner::{
     Exit, Freeze, HAND_OVER, Identity, OwnerConfig, OwnerRules, Ports, Setup, Stop, inbox, run_partition,
 };
@@ -34,6 +36,8 @@ pub struct Service<L, S, K, C, E, P = NoPeers> {
     pub entropy: E,
     /// Counters and alarms.
     pub metrics: Metrics,
+    /// Where spans go.
+    pub spans: Spans,
     /// Where a test may stop this instance's threads.
     pub freeze: Freeze,
     /// Where requests come in.
@@ -76,7 +80,7 @@ where
             let Some(member) = member else { return Ok(()) };
             match self.serve(member, &shutdown, &mut number).await {
                 Err(ServiceError::Log(LogError::NotMember(_) | LogError::Unavailable(_))) => {
-                    self.metrics.counter("group_rejoined").add(1);
+                    self.metrics.counter(&GROUP_REJOINED).add(1);
                 }
                 other => return other,
             }
@@ -85,7 +89,7 @@ where
 
     async fn join(&self, shutdown: &Shutdown) -> Result<Option<L::Member>, ServiceError> {
         let id = &self.identity;
-        let client_id = format!("{GROUP}|{}|rules=1-{SUPPORTED_RULES}|{}", id.instance, id.url);
+        let client_id = ClientId::new(GROUP, &id.instance, SUPPORTED_RULES.0, &id.url).to_string();
         loop {
             if shutdown.is_requested() {
                 return Ok(None);
@@ -179,6 +183,7 @@ where
             number,
             random: self.entropy.next_u64(),
             metrics: self.metrics.clone(),
+            spans: self.spans.clone(),
             freeze: self.freeze.clone(),
         };
         run_partition(self.ports.clone(), setup, inbox).map(move |exit| (partition, number, exit)).boxed()

@@ -30,6 +30,9 @@ pub use workers::{WorkerSeen, WorkersAsk, WorkersTold};
 /// How long the edge waits for a partition's new owner, ms (design.md §8: 5 s).
 const OWNER_WAIT_MS: u64 = 5_000;
 
+/// … and how long where the row of the store serves as well, ms (design.md §11: a clean stop takes < 1 s).
+const HAND_OVER_MS: u64 = 1_000;
+
 /// Pause between looks for a new owner here, ms.
 const LOOK_AGAIN_MS: u64 = 20;
 
@@ -139,13 +142,20 @@ impl<C: Clock, P: Peers> Surface<C, P> {
         self.ask(task.partition(), command).await
     }
 
+    /// The task as its owner sees it. Waits for a new owner as long as a clean hand-over takes: whoever
+    /// asks this has the task's row to look at otherwise.
+    pub async fn seen(&self, task: TaskId) -> Answer {
+        self.ask_within(task.partition(), Command::Get { task }, HAND_OVER_MS).await
+    }
+
     /// The task once it is terminal, or as it is after so many ms, a minute at most. After a
     /// hand-over the next owner is asked for the rest of the time.
     pub async fn await_task(&self, task: TaskId, wait_ms: u64) -> Answer {
         let until = self.clock.boot_ms().saturating_add(wait_ms.min(AWAIT_MAX_MS));
         loop {
             let left = until.saturating_sub(self.clock.boot_ms());
-            let answer = self.about(task, Command::Await { task, wait_ms: left }).await;
+            let owner_ms = left.clamp(HAND_OVER_MS, OWNER_WAIT_MS);
+            let answer = self.ask_within(task.partition(), Command::Await { task, wait_ms: left }, owner_ms).await;
             if left == 0 || !answer.is_away() || self.is_alone() {
                 return answer;
             }
@@ -197,8 +207,12 @@ impl<C: Clock, P: Peers> Surface<C, P> {
     /// Asks the owner of a partition: this instance's, else the one at another instance; waits for a
     /// new one while there is none.
     pub async fn ask(&self, partition: PartitionId, command: Command) -> Answer {
+        self.ask_within(partition, command, OWNER_WAIT_MS).await
+    }
+
+    async fn ask_within(&self, partition: PartitionId, command: Command, wait_ms: u64) -> Answer {
         let started = self.clock.boot_ms();
-        let (until, mut ask_peer_at, mut pause) = (started + OWNER_WAIT_MS, started, LOOK_AGAIN_MS);
+        let (until, mut ask_peer_at, mut pause) = (started + wait_ms, started, LOOK_AGAIN_MS);
         loop {
             let mut answer = self.ask_here(partition, &command).await;
             if answer.is_away() && self.clock.boot_ms() >= ask_peer_at {

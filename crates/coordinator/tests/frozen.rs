@@ -27,6 +27,7 @@ fn start(name: &'static str, incarnation: i64, log: EmbeddedLog, store: MemorySt
     let surface = Surface::new(log.partition_count(), SystemClock);
     let (freeze, shutdown) = (Freeze::default(), Shutdown::default());
     let service = Service {
+        spans: Default::default(),
         ports: Ports { log, store, lock, clock: SystemClock },
         cfg: OwnerConfig::default(),
         rules: OwnerRules::STANDARD,
@@ -65,7 +66,12 @@ fn task(n: u64) -> CreateTask {
         key_hash: None,
         request_hash: None,
     };
-    CreateTask { task: NewTask { created, trace_id: Default::default() }, key: None, payload: None }
+    CreateTask {
+        task: NewTask { created, trace_id: Default::default(), sampling: Default::default() },
+        key: None,
+        payload: None,
+        parent: None,
+    }
 }
 
 // Waits for a condition of the running instances, with a limit that only a defect reaches.

@@ -29,6 +29,8 @@ struct InProcess {
     me: Text,
     all: Arc<Mutex<BTreeMap<Text, Surface<SystemClock, InProcess>>>>,
     asked: Arc<Mutex<u32>>,
+    /// What the others are said to have, of every queue.
+    ready: Arc<Mutex<Option<u64>>>,
 }
 
 impl InProcess {
@@ -55,6 +57,10 @@ impl Peers for InProcess {
 
     fn instances(&self) -> Vec<Text> {
         self.others().into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn ready(&self, _: &Text, _: &[Text]) -> Option<u64> {
+        *self.ready.lock()
     }
 
     fn poll(&self, instance: &Text, poll: &Poll) -> impl Future<Output = Option<PollAnswer>> + Send {
@@ -104,12 +110,13 @@ impl World {
     }
 
     fn start(&self, name: &'static str) -> Instance {
-        let peers = InProcess { me: name.into(), all: self.all.clone(), asked: Arc::default() };
+        let peers = InProcess { me: name.into(), all: self.all.clone(), asked: Arc::default(), ready: Arc::default() };
         let surface = Surface::with_peers(self.log.partition_count(), SystemClock, peers.clone());
         self.all.lock().insert(name.into(), surface.clone());
         let shutdown = Shutdown::default();
         let (log, store, lock) = (self.log.clone(), self.store.clone(), self.lock.clone());
         let service = Service {
+            spans: Default::default(),
             ports: Ports { log, store, lock, clock: SystemClock },
             cfg: OwnerConfig::default(),
             rules: OwnerRules::STANDARD,
@@ -146,7 +153,12 @@ fn task(n: u64) -> CreateTask {
         key_hash: None,
         request_hash: None,
     };
-    CreateTask { task: NewTask { created, trace_id: Default::default() }, key: None, payload: None }
+    CreateTask {
+        task: NewTask { created, trace_id: Default::default(), sampling: Default::default() },
+        key: None,
+        payload: None,
+        parent: None,
+    }
 }
 
 fn poll(worker: &str, free_slots: u32, wait_ms: u64) -> Poll {
@@ -338,6 +350,16 @@ async fn a_request_reaches_the_owner_wherever_it_comes_in() {
     join_all(polls).await;
     let asked = *b.peers.asked.lock() - before;
     assert!((1..=5).contains(&asked), "{asked}");
+    // One that says it has something is asked at once, and again and again, but not by each of them.
+    *b.peers.ready.lock() = Some(1);
+    let before = *b.peers.asked.lock();
+    let polls = (0..20).map(|n| {
+        let (surface, worker) = (b.surface.clone(), format!("v{n}"));
+        async move { surface.poll(poll(&worker, 1, 1_000)).await }
+    });
+    join_all(polls).await;
+    let asked = *b.peers.asked.lock() - before;
+    assert!((3..=11).contains(&asked), "{asked}");
     a.shutdown.request();
     b.shutdown.request();
     a.ended.await.expect("it ends");

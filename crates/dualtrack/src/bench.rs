@@ -1,14 +1,15 @@
 //! `dualtrack bench`: the figures of this machine, taken over HTTP with real processes.
 //!
 //! The server is `dualtrack dev` in a process of its own, its data in a temporary folder with real
-//! syncs; workers are processes of this program again; this process is the load generator. Each
-//! figure stands beside a baseline of the same run, and beside its target (design.md §12). What
-//! could not be taken is said to be missing.
+//! syncs, or with `--stack` separate processes on real engines; workers are processes of this program
+//! again; this process is the load generator. Each figure stands beside a baseline of the same run, and
+//! beside its target (design.md §12). What could not be taken is said to be missing.
 
 mod clock;
 mod dispatch;
 mod figure;
 mod fold;
+mod lists;
 mod load;
 mod memory;
 mod pace;
@@ -18,6 +19,7 @@ mod recovery;
 mod show;
 mod slow;
 mod standard;
+mod suite;
 mod throughput;
 mod verify;
 mod worker;
@@ -27,11 +29,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
-use dualtrack::signals::Signals;
 use indicatif::{ProgressBar, ProgressStyle};
+use service_host::Signals;
 
 use crate::cli::Output;
-use crate::demo::process::until_stopped;
+use crate::demo::server::until_stopped;
 use figure::{Figure, Group};
 
 /// Partitions of the log in every figure.
@@ -56,11 +58,15 @@ pub struct BenchArgs {
     /// Folder below which data is kept while a figure is taken; its disk is what is measured
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
+    /// Take throughput and dispatch with separate processes on Kafka, Cassandra and Redis; the variables that
+    /// `make stack` writes say where they are. Topics and keyspaces stay behind
+    #[arg(long)]
+    stack: bool,
     /// What `cargo bench -p task-core --bench fold` printed, for the fold rate
     #[arg(long, value_name = "FILE")]
     fold: Option<PathBuf>,
-    /// Tasks that are open at a time in the throughput figure
-    #[arg(long, default_value_t = 4_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    /// Tasks that are open at a time in the throughput figure: those of a request at least
+    #[arg(long, default_value_t = 4_000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     open: u64,
     /// Worker processes in the throughput figure
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=16))]
@@ -123,9 +129,14 @@ async fn take_all(args: &BenchArgs) -> anyhow::Result<()> {
     }
     let run = Run { args, dir, bar };
     let wanted: Vec<Group> = match args.only.as_slice() {
+        [] if args.stack => Group::OF_STACK.to_vec(),
         [] => Group::value_variants().to_vec(),
         some => some.to_vec(),
     };
+    if let Some(group) = wanted.iter().find(|group| args.stack && !Group::OF_STACK.contains(group)) {
+        let of_stack = Group::OF_STACK.map(Group::name).join(", ");
+        bail!("--only {}: with --stack there are {of_stack}", group.name());
+    }
     let machine = probe::machine();
     let (mut figures, mut failed) = (Vec::new(), Vec::new());
     for group in wanted {
@@ -162,5 +173,6 @@ async fn take(run: &Run<'_>, group: Group) -> anyhow::Result<Vec<Figure>> {
         Group::Memory => memory::take(run).await,
         Group::Fold => fold::take(run),
         Group::Slow => slow::take(run).await,
+        Group::Lists => lists::take(run).await,
     }
 }

@@ -1,5 +1,6 @@
 //! The command line's side of REST: one noun a module. Exit codes are in [`failure::EXIT_CODES`].
 
+pub mod config;
 mod create;
 pub mod events;
 mod failure;
@@ -8,12 +9,16 @@ mod history;
 mod import;
 mod list;
 mod listing;
+mod progress;
+pub mod rules;
 mod screen;
 mod server;
 mod show;
+pub mod store;
 mod surroundings;
 pub mod task;
 mod times;
+pub mod topic;
 pub mod trace;
 pub mod version;
 mod watch;
@@ -77,7 +82,7 @@ impl Common {
     /// Prints an answer as it is, or as a table.
     ///
     /// # Errors
-    /// None that the network makes: an answer is JSON.
+    /// It cannot be written. None that the network makes: an answer is JSON.
     pub fn print<T: serde::Serialize>(
         &self,
         answer: &T,
@@ -87,22 +92,44 @@ impl Common {
             Output::Table => say(&table(answer, &Screen::here())),
             Output::Json => {
                 let text = serde_json::to_string_pretty(answer).map_err(|why| Failure::Local(why.to_string()))?;
-                say(&text);
+                say(&text)
             }
         }
-        Ok(())
     }
 }
 
 /// Prints; a reader that went away is nobody's error.
-pub fn say(text: &str) {
-    let _ = print_line(text);
+///
+/// # Errors
+/// It cannot be written: the disk is full.
+pub fn say(text: &str) -> Result<(), Failure> {
+    print_line(text).or_else(unwritten)
+}
+
+/// Prints bytes as they are, without a line's end.
+///
+/// # Errors
+/// As of [`say`].
+pub fn say_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).or_else(unwritten)
+}
+
+/// What it means for a command that its output was not written: if its reader went away, that it is done.
+///
+/// # Errors
+/// Any other reason.
+pub fn unwritten(why: std::io::Error) -> Result<(), Failure> {
+    if why.kind() == std::io::ErrorKind::BrokenPipe {
+        return Ok(());
+    }
+    Err(Failure::Local(format!("cannot write to standard output: {why}")))
 }
 
 /// Prints, for commands that go on for long.
 ///
 /// # Errors
-/// The reader went away: there is nobody left to print for.
+/// There is nothing more to print for: [`unwritten`] tells how the command ends.
 pub fn print_line(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush())

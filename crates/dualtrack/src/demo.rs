@@ -1,8 +1,9 @@
 //! `dualtrack demo`: the main job on real input, over HTTP, killed twice and resumed.
 //!
 //! One task for each file of a directory tree, three steps (hash, count, compress). This process is
-//! the upstream system and the hand that kills; the server (`dualtrack dev`) and two workers are
-//! processes of their own. In the end the account is made from the log alone.
+//! the upstream system and the hand that kills; the server (`dualtrack dev`, or with `--stack` two
+//! coordinators, task engine and auto-replay) and its workers are processes of their own. In the end the
+//! account is made from the log alone.
 
 mod account;
 mod compare;
@@ -11,17 +12,17 @@ mod files;
 mod gate;
 mod handler;
 mod ledger;
-pub mod process;
 mod report;
 mod rows;
+pub mod server;
 mod settings;
 mod show;
+mod suite;
 mod supervise;
 mod worker;
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::{ArgAction, Args};
 use dualtrack::dev::LogKind;
 
@@ -47,9 +48,16 @@ pub struct DemoArgs {
     /// Kafka's HOST:PORT, with --log kafka
     #[arg(long)]
     pub bootstrap: Option<String>,
-    /// Topic, with --log kafka
+    /// Run the suite as separate processes on Kafka, Cassandra and Redis; the variables that `make stack`
+    /// writes say where they are
+    #[arg(long, conflicts_with_all = ["log", "bootstrap"])]
+    pub stack: bool,
+    /// Topic, with --log kafka or --stack
     #[arg(long, default_value = "task-execution-events")]
     pub topic: String,
+    /// Keyspace, with --stack
+    #[arg(long, default_value = "dualtrack_demo")]
+    pub keyspace: String,
     /// Script of the independent checker
     #[arg(long, default_value = "tests/checker/check.py")]
     pub checker: PathBuf,
@@ -62,9 +70,9 @@ pub struct DemoArgs {
     /// Run as a worker of this name
     #[arg(long, hide = true, requires = "url")]
     pub worker: Option<String>,
-    /// Worker: where the server is
+    /// Worker: where the server is; several of one suite
     #[arg(long, hide = true)]
-    pub url: Option<String>,
+    pub url: Vec<String>,
     /// Worker: hold later handlers inside their second step
     #[arg(long, hide = true, requires = "worker")]
     pub hold_after: Option<usize>,
@@ -80,7 +88,7 @@ pub fn run(mut args: DemoArgs) -> anyhow::Result<()> {
     args.dir = std::path::absolute(&args.dir)?.components().collect();
     args.work = std::path::absolute(&args.work)?.components().collect();
     match &args.worker {
-        Some(name) => runtime.block_on(worker::work(&args, name, args.url.as_deref().context("--url is missing")?)),
+        Some(name) => runtime.block_on(worker::work(&args, name)),
         None => runtime.block_on(supervise::supervise(&args)),
     }
 }

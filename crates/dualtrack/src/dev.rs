@@ -6,18 +6,10 @@
 //! closes both.
 
 mod command;
-mod config_command;
 mod error;
 mod folder;
 mod instance;
-#[cfg(feature = "failpoints")]
-mod kill_at;
-mod layers;
 mod log;
-mod origins;
-#[cfg(test)]
-mod reference;
-mod rules;
 mod settings;
 mod upkeep;
 
@@ -26,23 +18,18 @@ use std::time::Duration;
 
 use assignment_lock::MemoryLock;
 use event_log::{EmbeddedLog, KafkaLog};
-use service_kit::{Clock as _, Entropy as _, Shutdown, SystemClock, SystemEntropy};
+use service_host::ProgramSettings as _;
+use service_kit::{Clock as _, Entropy as _, Metrics, Shutdown, SystemClock, SystemEntropy};
 use snapshot_store::EmbeddedStore;
 use task_events::Incarnation;
+use telemetry::Exporting;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 pub use command::{DevArgs, run};
-pub use config_command::{ConfigArgs, config};
 pub use error::DevError;
 pub use instance::{DevSurface, Instance};
-pub use layers::Sources;
 pub use log::DevLog;
-pub use origins::{Origin, Setting};
-pub use rules::Rule;
-pub use settings::{
-    ArchiveSettings, CoordinatorSettings, DevSettings, EngineSettings, LockSettings, LogKind, LogSettings,
-    OnUnavailable, Settings,
-};
+pub use settings::{ArchiveSettings, DevSettings, LockSettings, LogKind, LogSettings, Settings};
 pub use upkeep::keep_up;
 
 use folder::Folder;
@@ -71,6 +58,7 @@ pub struct Dev<L: DevLog = EmbeddedLog> {
     store: EmbeddedStore,
     folder: Folder,
     ended: UnboundedReceiver<Ended>,
+    exporting: Option<Exporting>,
 }
 
 impl Dev {
@@ -114,6 +102,9 @@ impl<L: DevLog> Dev<L> {
         let clock = SystemClock;
         let incarnation = Incarnation::new(clock.wall_ms(), SystemEntropy::default().next_u64() as u32);
         let (tell, ended) = unbounded_channel();
+        let metrics = Metrics::default();
+        // What becomes of spans the first instance counts.
+        let (spans, exporting) = settings.telemetry.export("dualtrack-dev", "dev-1", &metrics)?;
         let shared = Shared {
             settings: settings.clone(),
             log: log.clone(),
@@ -121,6 +112,8 @@ impl<L: DevLog> Dev<L> {
             lock: MemoryLock::new(move || clock.boot_ms()),
             incarnation,
             tell,
+            spans,
+            metrics,
         };
         let mut instances = Vec::new();
         for (number, listener) in (1..).zip(listeners) {
@@ -130,7 +123,7 @@ impl<L: DevLog> Dev<L> {
         if let Some(first) = instances.first_mut() {
             first.start_projections(&shared, &services);
         }
-        Ok(Self { instances, services, log, store, folder, ended })
+        Ok(Self { instances, services, log, store, folder, ended, exporting })
     }
 
     /// The coordinators, the first of which engine and replayer run beside.
@@ -196,12 +189,16 @@ impl<L: DevLog> Dev<L> {
             late.extend(instance.hand_over(HAND_OVER_MS).await);
         }
         let runtimes: Vec<_> = self.instances.iter_mut().filter_map(Instance::take_runtime).collect();
-        let Self { log, store, folder, .. } = self;
+        let Self { log, store, folder, exporting, .. } = self;
         let closed = tokio::task::spawn_blocking(move || {
             for runtime in runtimes {
                 runtime.shutdown_timeout(Duration::from_millis(THREADS_MS));
             }
             store.close();
+            let left = exporting.map_or(0, Exporting::end);
+            if left > 0 {
+                tracing::warn!(left, "the collector did not take the last spans in time");
+            }
         });
         if closed.await.is_err() {
             late.push("store");

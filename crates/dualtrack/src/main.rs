@@ -18,7 +18,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Event-sourced, resumable, auditable task execution.
 #[derive(Parser)]
-#[command(version, about)]
+#[command(version)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -38,10 +38,16 @@ enum Command {
     Worker(Box<cli::worker::WorkerArgs>),
     /// See queues, pause and resume them
     Queue(cli::fleet::QueueArgs),
+    /// See which acceptance rules are active and who knows them; activate newer ones
+    Rules(cli::rules::RulesArgs),
     /// Tasks that wait for somebody's decision
     Review(Box<cli::trace::ReviewArgs>),
-    /// Check and print the settings of a server
-    Config(Box<dev::ConfigArgs>),
+    /// Tables of the snapshot track on Cassandra, and its rows anew from the log
+    Store(Box<cli::store::StoreArgs>),
+    /// Make and check the topic of the event track on Kafka
+    Topic(Box<cli::topic::TopicArgs>),
+    /// Check and print the settings of a program
+    Config(Box<cli::config::ConfigArgs>),
     /// Version of this program, and who answers at the server
     Version(cli::version::VersionArgs),
     /// Completions for a shell, on standard output
@@ -69,7 +75,10 @@ impl Command {
             | Self::Events(_)
             | Self::Trace(_)
             | Self::Queue(_)
+            | Self::Rules(_)
             | Self::Review(_)
+            | Self::Store(_)
+            | Self::Topic(_)
             | Self::Config(_)
             | Self::Version(_)
             | Self::Completions { .. }
@@ -79,30 +88,60 @@ impl Command {
     }
 }
 
+impl Command {
+    // How log lines look; of a server its settings say so.
+    const fn log_format(&self) -> Option<telemetry::LogFormat> {
+        match self {
+            Self::Dev(_) => None,
+            Self::Worker(args) => Some(args.log_format()),
+            Self::Task(_)
+            | Self::Events(_)
+            | Self::Trace(_)
+            | Self::Queue(_)
+            | Self::Review(_)
+            | Self::Rules(_)
+            | Self::Store(_)
+            | Self::Topic(_)
+            | Self::Config(_)
+            | Self::Version(_)
+            | Self::Completions { .. }
+            | Self::Demo(_)
+            | Self::Bench(_) => Some(telemetry::LogFormat::Text),
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
-    let filter = EnvFilter::try_from_env("DUALTRACK_LOG").unwrap_or_else(|_| EnvFilter::new(command.log_level()));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .init();
+    let command = match Cli::try_parse() {
+        Ok(Cli { command }) => command,
+        Err(said) if said.use_stderr() => said.exit(),
+        // Help and version are output too.
+        Err(said) => return cli::end(said.print().or_else(cli::unwritten)),
+    };
+    let level = command.log_level();
+    let named = || EnvFilter::try_from_env("DUALTRACK_LOG").ok();
+    if let Some(format) = command.log_format() {
+        let filter = named().unwrap_or_else(|| EnvFilter::new(level));
+        telemetry::log::start(format, filter, std::io::stderr().is_terminal());
+    }
     match command {
-        Command::Dev(args) => dev::run(&args),
+        Command::Dev(args) => dev::run(&args, named()),
         Command::Task(args) => cli::end(cli::block_on(cli::task::run(*args))),
         Command::Events(args) => cli::end(cli::block_on(cli::events::run(*args))),
         Command::Trace(args) => cli::end(cli::block_on(cli::trace::run(args))),
         Command::Worker(args) => cli::worker::run(*args),
         Command::Queue(args) => cli::end(cli::block_on(cli::fleet::queue(args))),
+        Command::Rules(args) => cli::end(cli::block_on(cli::rules::run(args))),
         Command::Review(args) => cli::end(cli::block_on(cli::trace::review(*args))),
-        Command::Config(args) => dev::config(&args),
+        Command::Store(args) => cli::end(cli::store::run(&args)),
+        Command::Topic(args) => cli::end(cli::block_on(cli::topic::run(*args))),
+        Command::Config(args) => cli::config::run(&args),
         Command::Version(args) => cli::end(cli::block_on(cli::version::run(args))),
         Command::Completions { shell } => {
             // Not straight to standard output: a reader that goes away would be a panic.
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "dualtrack", &mut script);
-            cli::say(String::from_utf8_lossy(&script).trim_end());
-            ExitCode::SUCCESS
+            cli::end(cli::say(String::from_utf8_lossy(&script).trim_end()))
         }
         Command::Demo(args) => ended(demo::run(*args)),
         Command::Bench(args) => ended(bench::run(&args)),

@@ -12,8 +12,8 @@ use snapshot_store::MemoryStore;
 use task_core::decide::{Draft, NewTask, Stamp};
 use task_core::{PartitionState, Record};
 use task_events::{
-    Body, Encoder, HashForm, Incarnation, Offset, OwnerSeq, PartitionId, Producer, RuleVersion, RulesActivated,
-    Service as ServiceName, Sha256Hash, TaskCreated, Timeouts, owner_event_id,
+    Body, HashForm, Incarnation, Offset, OwnerSeq, PartitionId, Producer, RuleVersion, RulesActivated,
+    Service as ServiceName, Sha256Hash, TaskCreated, Timeouts, encode, owner_event_id,
 };
 
 const PARTITION: PartitionId = PartitionId(0);
@@ -67,7 +67,12 @@ fn create(n: u8) -> CreateTask {
         key_hash: None,
         request_hash: None,
     };
-    CreateTask { task: NewTask { created, trace_id: Default::default() }, key: None, payload: None }
+    CreateTask {
+        task: NewTask { created, trace_id: Default::default(), sampling: Default::default() },
+        key: None,
+        payload: None,
+        parent: None,
+    }
 }
 
 async fn all(log: &EmbeddedLog) -> Vec<RawRecord> {
@@ -117,6 +122,7 @@ async fn every_reader_quarantines_alike_and_stops_at_rules_it_does_not_know() {
     let [owner_sees, engine_sees, replayer_sees] = [(); 3].map(|()| Metrics::default());
     let incarnation = Incarnation(7);
     let service = Service {
+        spans: Default::default(),
         ports: Ports {
             log: log.clone(),
             store: store.clone(),
@@ -138,6 +144,7 @@ async fn every_reader_quarantines_alike_and_stops_at_rules_it_does_not_know() {
         log: log.clone(),
         clock: SystemClock,
         metrics: engine_sees.clone(),
+        standings: Default::default(),
         entropy: Box::new(SystemEntropy::default()),
         source: verdict_writer::FoldSource::from_the_start(),
     };
@@ -148,6 +155,7 @@ async fn every_reader_quarantines_alike_and_stops_at_rules_it_does_not_know() {
         store,
         clock: SystemClock,
         metrics: replayer_sees.clone(),
+        standings: Default::default(),
         source: verdict_writer::FoldSource::from_the_start(),
     };
     let replayer = tokio::spawn(auto_replay::run(deps, auto_replay::ReplayConfig::new("r".into(), incarnation), never));
@@ -182,7 +190,7 @@ async fn every_reader_quarantines_alike_and_stops_at_rules_it_does_not_know() {
         producer: Producer { service: ServiceName::Coordinator, instance: "c".into(), incarnation },
         rule_version: RuleVersion(1),
     });
-    let record = Encoder::new().encode(&event, PARTITION).expect("it fits");
+    let record = encode(&event, PARTITION).expect("it fits");
     let record = OutRecord { key: record.key, headers: record.headers, value: record.value };
     assert_eq!(log.append(PARTITION, vec![record]).await, AppendOutcome::Acknowledged);
 

@@ -8,6 +8,7 @@ pub mod append;
 pub mod broker;
 pub mod groups;
 pub mod reads;
+pub mod storms;
 
 use std::future::Future;
 use std::task::Poll;
@@ -65,6 +66,7 @@ macro_rules! conformance_suite {
             groups: a_single_member_gets_all, members_share_evenly, a_leaving_member_hands_over,
                 a_vanished_member_is_replaced, revocation_has_a_deadline, members_are_listed,
                 groups_are_independent;
+            storms: members_that_come_and_go_settle;
         }
     };
 }

@@ -28,7 +28,7 @@ use tokio::sync::oneshot;
 pub use self::config::KafkaConfig;
 pub use self::member::KafkaMember;
 pub use self::tail::KafkaTail;
-pub use self::topic::{TopicSpec, check_topic, ensure_topic};
+pub use self::topic::{TopicFinding, TopicSpec, check_topic, ensure_topic, topic_exists, topic_findings};
 use crate::{AppendOutcome, EventLog, LogError, MemberInfo, MemberSpec, OffsetRange, OutRecord, RawRecord};
 
 use self::lane::Lanes;

@@ -4,6 +4,7 @@
 //! (durable, one directory) and Kafka (rdkafka). Whoever appends learns nothing about acceptance
 //! here: that is decided by whoever folds what was read back.
 
+mod client_id;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod dump;
@@ -14,6 +15,7 @@ pub mod fault_proxy;
 mod kafka;
 mod port;
 
+pub use client_id::{ClientId, NoClientId};
 pub use dump::write_dump;
 pub use embedded::*;
 #[cfg(feature = "kafka")]

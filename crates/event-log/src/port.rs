@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use bytes::Bytes;
-use task_events::{Event, Malformed, Offset, PartitionId, RecordKey, RecordParts, decode};
+use task_events::{Event, Malformed, Offset, PartitionId, RecordKey, RecordParts, TraceParent, decode};
 
 /// A record to append: key, value and headers exactly as they go to the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +48,11 @@ impl RawRecord {
     /// Its key as the fold judges it.
     pub fn record_key(&self) -> RecordKey {
         RecordKey::parse(self.key.as_deref())
+    }
+
+    /// The span it was written in, if a `traceparent` says so. Whoever wrote it may have made it up.
+    pub fn trace_parent(&self) -> Option<TraceParent> {
+        TraceParent::of_headers(self.headers.iter().map(|(name, value)| (name.as_str(), value.as_ref())))
     }
 
     /// CRC32C of the value; 0 without one. Names a record in checkpoints and verdict files.

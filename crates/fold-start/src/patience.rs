@@ -3,6 +3,7 @@
 use event_log::LogError;
 use service_kit::Clock;
 use snapshot_store::StoreError;
+use task_events::{Offset, PartitionId, RuleVersion, SUPPORTED_RULES};
 
 /// Wait before a port that is away is asked again, ms.
 const PAUSE_MS: u64 = 100;
@@ -13,6 +14,20 @@ pub enum LoadError {
     /// For good, or until people act.
     #[error("{0}")]
     Unreadable(String),
+    /// The partition's newest checkpoint is judged by rules that this binary does not know.
+    #[error(
+        "checkpoint at offset {at} of partition {partition} stands under rules {version}, this binary knows rules up to {}: \
+         install a release that knows them and start it again",
+        SUPPORTED_RULES
+    )]
+    UnknownRules {
+        /// Partition.
+        partition: PartitionId,
+        /// Offset of the checkpoint; the rules were activated before it.
+        at: Offset,
+        /// Rules that are active there.
+        version: RuleVersion,
+    },
     /// A checkpoint whose bytes are intact does not hold the state it was named by: whoever wrote it
     /// folded the log to another state.
     #[error("{0}")]

@@ -8,7 +8,7 @@ use service_kit::{Clock, Metrics};
 use snapshot_store::{CheckpointName, SnapshotStore};
 use task_core::checkpoint::{self, CheckpointError};
 use task_core::{PartitionState, Rules};
-use task_events::{Offset, PartitionId};
+use task_events::{Offset, PartitionId, SUPPORTED_RULES};
 
 use crate::{LoadError, patient, pause};
 
@@ -83,6 +83,10 @@ pub(crate) async fn load_from<L: EventLog, S: SnapshotStore, C: Clock>(
                 "checkpoint at offset {} of partition {partition} lies beyond the log's end {}: this is another log",
                 name.offset, range.end
             )));
+        }
+        // The record that activated them lies before it and would never be met.
+        if name.rule_version > SUPPORTED_RULES {
+            return Err(LoadError::UnknownRules { partition, at: name.offset, version: name.rule_version });
         }
         match load_one(origin, &name, &manifest).await? {
             Ok(fold) if fold.next_offset >= range.start => {

@@ -1,6 +1,6 @@
 //! The decoder as a target: an event or a reason for any bytes, and one encoding per event.
 
-use task_events::{Encoder, Kind, RecordParts, decode, samples, to_json};
+use task_events::{Encoder, Kind, RecordParts, Sampling, decode, samples, to_json};
 
 use crate::{Outcomes, Record, Target};
 
@@ -21,7 +21,9 @@ impl Target for Decoder {
         Kind::ALL
             .iter()
             .flat_map(|&kind| [samples::minimal(kind), samples::full(kind)])
-            .map(|event| Record::of(&encoder.encode(&event, samples::PARTITION).expect("samples encode")))
+            .map(|event| {
+                Record::of(&encoder.encode(&event, samples::PARTITION, Sampling::Recorded).expect("samples encode"))
+            })
             .collect()
     }
 
@@ -32,7 +34,7 @@ impl Target for Decoder {
                 Ok(event) => {
                     let again = self
                         .encoder
-                        .encode(&event, samples::PARTITION)
+                        .encode(&event, samples::PARTITION, Sampling::Recorded)
                         .map_err(|e| format!("decoded, but not encoded again: {e}: {}", to_json(&event)))?;
                     if Some(&again.value[..]) != value {
                         return Err(format!("encodes to other bytes: {}", to_json(&event)));

@@ -86,12 +86,13 @@ impl Rows {
     }
 }
 
-/// A row without history, offsets and clock.
+/// A row without what only tells when it was last written: history, clock, active rules.
 pub fn plain(row: &Row) -> Row {
     let mut row = row.clone();
     row.history = History::default();
     row.history_overflow = 0;
     row.row_clock_us = 0;
+    row.rule_version = RuleVersion::default();
     row
 }
 

@@ -139,7 +139,14 @@ fn decide_all(lab: &mut Lab, fold: u32, cmd: Cmd, owner_seq: u64) -> SmallVec<[u
             let highest = TaskId::from_raw(highest).unwrap_or(TaskId::ZERO);
             let Some(id) = TaskId::mint(highest, PARTITION, NOW_MS) else { return out };
             let created = subject::created(u32::from(max), keyed);
-            let first = write(lab, decide::create(id, decide::NewTask { created, trace_id: Text::default() }), 1);
+            let first = write(
+                lab,
+                decide::create(
+                    id,
+                    decide::NewTask { created, trace_id: Text::default(), sampling: Sampling::default() },
+                ),
+                1,
+            );
             if let (true, Some(task)) = (assign, subject::index_of(id)) {
                 follow_up(lab, fold, first, task, &mut write);
             }
@@ -176,11 +183,12 @@ fn drafts(lab: &Lab, fold: u32, cmd: Cmd) -> Vec<Draft> {
         Cmd::Review { closed } => {
             let closed = lab.closed(closed);
             let outcome = ReviewOutcome::Accepted;
-            return one(decide::review(closed, closed.core.run_no, outcome, Text::default(), Text::default()));
+            let (run_no, instead_of) = (closed.core.run_no, decide::decided(closed));
+            return one(decide::review(closed, run_no, outcome, instead_of, Text::default(), Text::default()));
         }
         Cmd::Reject { task, e, run, what } => {
             let report = report_of(task, e, run, what);
-            return decide::rejected_report(&report, task_id(task), Text::default(), "fenced").into_iter().collect();
+            return decide::rejected_report(&report, task_id(task), Default::default(), "fenced").into_iter().collect();
         }
         Cmd::Assign(t) | Cmd::End(t) | Cmd::Lost(t) | Cmd::Release(t) | Cmd::TimeOut(t) | Cmd::Cancel(t) => t,
         Cmd::Overdue(t) | Cmd::Plan(t) => t,

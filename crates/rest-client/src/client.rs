@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderValue};
 use rest_contract::{
-    BatchCreated, CancelAccepted, CancelRequest, CreateBatch, CreateRequest, Created, EventsView, FoundView,
+    BatchCreated, CancelAccepted, CancelRequest, CreateBatch, CreateRequest, Created, EventsView, FoundView, MAX_PAGE,
     ReplayRequest, Replayed, ResultView, TaskView, WhyView,
 };
 use serde::Serialize;
@@ -81,9 +81,24 @@ impl Client {
         self.call(call, &[200]).await
     }
 
-    /// Every record of the task, with the verdict on each.
+    /// Every record of the task, with the verdict on each: all pages, as of the last one.
     pub async fn events(&self, task: TaskId) -> Answer<EventsView> {
-        self.about(task, "events").await
+        let mut all = self.events_page(task, MAX_PAGE, None).await?;
+        while let Some(cursor) = all.next_cursor.take() {
+            let page = self.events_page(task, MAX_PAGE, Some(cursor)).await?;
+            all.events.extend(page.events);
+            all.deleted.extend(page.deleted);
+            (all.as_of, all.next_cursor) = (page.as_of, page.next_cursor);
+        }
+        Ok(all)
+    }
+
+    /// A page of its records, at most `limit` of them (1 to [`MAX_PAGE`]), from `next_cursor` of the page before on.
+    pub async fn events_page(&self, task: TaskId, limit: u32, cursor: Option<String>) -> Answer<EventsView> {
+        let mut call = Call::get(TASK, &[&task.to_string(), "events"]);
+        call.query.push(("limit", limit.to_string()));
+        call.query.extend(cursor.map(|cursor| ("cursor", cursor)));
+        self.call(call, &[200]).await
     }
 
     /// The one fact that keeps the task where it is.

@@ -1,12 +1,15 @@
-//! Workers and queues.
+//! Workers, queues, acceptance rules.
 
-use rest_contract::{ControlRequest, DrainView, PartitionAnswers, QueuesView, WorkerDetail, WorkersView};
+use rest_contract::{
+    ActivateRequest, ControlRequest, DrainView, PartitionAnswers, QueuesView, RulesView, WorkerDetail, WorkersView,
+};
 
 use crate::client::{Answer, Client};
 use crate::transport::Call;
 
 const WORKERS: &str = "/api/v1/workers";
 const QUEUES: &str = "/api/v1/queues";
+const RULES: &str = "/api/v1/rules";
 
 impl Client {
     /// Workers that polled lately or hold attempts.
@@ -27,6 +30,16 @@ impl Client {
     /// Ends a worker's quarantine, and a drain that it has not heard of yet. An answer per partition.
     pub async fn release(&self, worker: &str, request: &ControlRequest) -> Answer<PartitionAnswers> {
         self.post(WORKERS, &[worker, "release"], request, None, &[200, 207]).await
+    }
+
+    /// Acceptance rules that are active, and who knows which.
+    pub async fn rules(&self) -> Answer<RulesView> {
+        self.call(Call::get(RULES, &[]), &[200, 207]).await
+    }
+
+    /// Activates rules, for good. An answer per partition; doing it again does no harm.
+    pub async fn activate(&self, request: &ActivateRequest) -> Answer<PartitionAnswers> {
+        self.post(RULES, &[], request, None, &[200, 207]).await
     }
 
     /// Queues with what waits in them.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::stream::{Stream, StreamExt as _, unfold};
-use rest_contract::{END_MESSAGE, Problem, RECORD_MESSAGE, StreamMessage, StreamQuery};
+use rest_contract::{END_MESSAGE, Problem, REACHED_MESSAGE, RECORD_MESSAGE, StreamMessage, StreamQuery};
 use serde::de::DeserializeOwned;
 use sse_stream::{Sse, SseStream};
 
@@ -19,7 +19,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 const SHOWN_BYTES: usize = 200;
 
 impl Client {
-    /// Opens a stream of events. It ends after [`StreamMessage::End`], or with an error when the
+    /// Opens a stream of events. It ends after [`StreamMessage::End`] or [`StreamMessage::Reached`], or with an error when the
     /// connection breaks; either way the cursor of the last record goes on exactly behind it.
     pub async fn events_stream(
         &self,
@@ -59,6 +59,7 @@ fn read(url: &str, what: &str, message: Sse) -> Option<Result<StreamMessage, Cli
             let record = parse(url, what, &data);
             Some(record.map(|record| StreamMessage::Record { cursor, record: Box::new(record) }))
         }
+        Some(REACHED_MESSAGE) => Some(Ok(StreamMessage::Reached { cursor: message.id.unwrap_or_default() })),
         Some(END_MESSAGE) => Some(parse::<Problem>(url, what, &data).map(|why| StreamMessage::End(Box::new(why)))),
         Some(_) | None => None,
     }

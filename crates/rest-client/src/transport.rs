@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, RequestBuilder, Url};
 use rest_contract::Problem;
@@ -103,37 +105,44 @@ impl Transport {
         &self.shown
     }
 
-    /// Makes the call. Any status is a reply.
-    pub async fn send(&self, call: Call) -> Result<Reply, ClientError> {
-        let reads = call.reads();
-        let parts = call.parts.iter().fold(String::new(), |all, part| all + "/" + part);
-        let what = format!("{} {}{parts}", call.method, call.path);
-        let wait = self.timeouts.connect + self.timeouts.answer + call.wait;
-        let request = self.request(&self.http, call).timeout(wait);
-        let broken = |why: reqwest::Error| self.broken(&what, reads, &why);
-        let response = request.send().await.map_err(broken)?;
-        let status = response.status().as_u16();
-        let body = response.bytes().await.map_err(broken)?;
-        Ok(Reply { what, status, body, reads })
+    /// Makes the call. Any status is a reply. Boxed, as [`Transport::open`]: else each crate with a client
+    /// would compile the HTTP client anew.
+    pub fn send(&self, call: Call) -> BoxFuture<'_, Result<Reply, ClientError>> {
+        async move {
+            let reads = call.reads();
+            let parts = call.parts.iter().fold(String::new(), |all, part| all + "/" + part);
+            let what = format!("{} {}{parts}", call.method, call.path);
+            let wait = self.timeouts.connect + self.timeouts.answer + call.wait;
+            let request = self.request(&self.http, call).timeout(wait);
+            let broken = |why: reqwest::Error| self.broken(&what, reads, &why);
+            let response = request.send().await.map_err(broken)?;
+            let status = response.status().as_u16();
+            let body = response.bytes().await.map_err(broken)?;
+            Ok(Reply { what, status, body, reads })
+        }
+        .boxed()
     }
 
     /// Makes a call that reads and whose answer has no end, but is never silent for so long. A status
     /// that is no success is the problem it says.
-    pub async fn open(&self, call: Call, silence: Duration) -> Result<Opened, ClientError> {
-        let what = format!("{} {}", call.method, call.path);
-        let broken = |why: reqwest::Error| self.broken(&what, true, &why);
-        // Of its own: how long a read may take is a matter of the connections, not of a call.
-        let http = connections(self.timeouts).read_timeout(silence).build().map_err(broken)?;
-        let response = self.request(&http, call).send().await.map_err(broken)?;
-        if response.status().is_success() {
-            return Ok(Opened { what, response });
+    pub fn open(&self, call: Call, silence: Duration) -> BoxFuture<'_, Result<Opened, ClientError>> {
+        async move {
+            let what = format!("{} {}", call.method, call.path);
+            let broken = |why: reqwest::Error| self.broken(&what, true, &why);
+            // Of its own: how long a read may take is a matter of the connections, not of a call.
+            let http = connections(self.timeouts).read_timeout(silence).build().map_err(broken)?;
+            let response = self.request(&http, call).send().await.map_err(broken)?;
+            if response.status().is_success() {
+                return Ok(Opened { what, response });
+            }
+            let status = response.status().as_u16();
+            let body = response.bytes().await.map_err(broken)?;
+            match self.read::<serde_json::Value>(&Reply { what: what.clone(), status, body, reads: true }, &[]) {
+                Err(why) => Err(why),
+                Ok(_) => Err(ClientError::unreadable(&self.shown, &what, status, "no success".to_owned(), &[], true)),
+            }
         }
-        let status = response.status().as_u16();
-        let body = response.bytes().await.map_err(broken)?;
-        match self.read::<serde_json::Value>(&Reply { what: what.clone(), status, body, reads: true }, &[]) {
-            Err(why) => Err(why),
-            Ok(_) => Err(ClientError::unreadable(&self.shown, &what, status, "no success".to_owned(), &[], true)),
-        }
+        .boxed()
     }
 
     fn request(&self, http: &reqwest::Client, call: Call) -> RequestBuilder {

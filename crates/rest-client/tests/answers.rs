@@ -1,7 +1,9 @@
 //! The client against sockets that say what the test wants: what was sent, what is made of each
 //! answer, and what may be repeated after each failure.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+#[path = "shared/request.rs"]
+mod request;
+
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -25,25 +27,9 @@ fn server(answers: Vec<Option<(u16, String)>>) -> (String, JoinHandle<Vec<String
 
 fn one(listener: &TcpListener, answer: Option<(u16, String)>) -> String {
     let (mut socket, _) = listener.accept().expect("a connection");
-    let mut reader = BufReader::new(socket.try_clone().expect("a socket"));
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).expect("a line");
-        if let Some(n) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = n.trim().parse().expect("a number");
-        }
-        head += &line;
-        if line.trim().is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).expect("a body");
+    let (head, body) = request::read(&socket);
     if let Some((status, text)) = answer {
-        let length = text.len();
-        let head = format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
-        socket.write_all((head + &text).as_bytes()).expect("written");
+        request::answer(&mut socket, status, &text);
     }
     head + &String::from_utf8_lossy(&body)
 }
@@ -227,4 +213,17 @@ async fn a_stream_is_read_message_by_message_to_its_end() {
     assert!(broken.iter().all(Result::is_err), "{broken:?}");
     let asked = seen.join().expect("requests").remove(0);
     assert!(asked.starts_with("GET /api/v1/events/stream?cursor=1%2C4 "), "{asked}");
+}
+
+#[tokio::test]
+async fn a_stream_until_now_is_over_when_its_end_is_reached() {
+    let body = "id: 1,5\nevent: reached\ndata: {}\n\nevent: record\ndata: never read\n\n".to_owned();
+    let (url, seen) = server(vec![Some((200, body))]);
+    let client = Client::new(&url).expect("a client");
+    let query = StreamQuery { until_now: true, ..StreamQuery::default() };
+    let messages: Vec<_> = client.events_stream(&query).await.expect("a stream").collect().await;
+    let [Ok(StreamMessage::Reached { cursor })] = &messages[..] else { panic!("{messages:?}") };
+    assert_eq!(cursor, "1,5");
+    let asked = seen.join().expect("requests").remove(0);
+    assert!(asked.starts_with("GET /api/v1/events/stream?until=now "), "{asked}");
 }

@@ -3,6 +3,7 @@
 //! the two cannot differ.
 
 mod limited;
+pub(crate) mod objects;
 mod symbols;
 
 use std::borrow::Cow;

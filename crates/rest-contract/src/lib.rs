@@ -11,6 +11,7 @@
 //! neighbours: the edge makes the OpenAPI document of it.
 
 mod conversions;
+mod create;
 pub mod forms;
 mod limits;
 mod lists;
@@ -21,6 +22,7 @@ mod stream;
 mod upstream;
 mod worker;
 
+pub use create::*;
 pub use forms::{BadHash, parse_hash};
 pub use limits::*;
 pub use lists::*;

@@ -43,5 +43,8 @@ pub const DEFAULT_MAX_RETRIES: u32 = 3;
 pub const MAX_PAGE: u32 = 1_000;
 /// Tasks on a page that names no limit.
 pub const DEFAULT_PAGE: u32 = 50;
+
+/// Records on a page of a task's history that names no limit.
+pub const DEFAULT_EVENTS_PAGE: u32 = 200;
 /// Most tasks that a trace or a business key shows; of more the newest.
 pub const MAX_FOUND: usize = 200;

@@ -198,6 +198,10 @@ pub struct ReviewRequest {
     /// `ACCEPTED` (it is well as it is) or `ABANDONED` (it is given up).
     #[schemars(with = "forms::Decision")]
     pub outcome: ReviewOutcome,
+    /// The decision that stands, to take it back; without it another one than stands is refused.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(with = "Option<forms::Decision>")]
+    pub instead_of: Option<ReviewOutcome>,
     /// Who decides; `default` without it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schemars(with = "Option<forms::Name>")]

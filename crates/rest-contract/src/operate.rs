@@ -164,3 +164,63 @@ pub struct QueueView {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub polled_ms_ago: Option<u64>,
 }
+
+/// `GET /api/v1/rules`: 207 when a partition or the log's groups did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RulesView {
+    /// Newest acceptance rules that the server that answers knows.
+    pub known: u32,
+    /// Rules that are active, by partition.
+    pub partitions: Vec<PartitionRules>,
+    /// Partitions whose owner did not answer.
+    pub unanswered: Vec<u16>,
+    /// Every live member of the groups of coordinators, engines, replayers and audit, by group and client
+    /// id; absent if the log does not say.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub members: Option<Vec<MemberRules>>,
+}
+
+/// Rules of one partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PartitionRules {
+    /// Partition.
+    pub partition: u16,
+    /// Version of the rules its next record is judged by.
+    pub active: u32,
+}
+
+/// A live member of a group, and the rules it knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MemberRules {
+    /// Group: the service's name.
+    pub group: Text,
+    /// What it says of itself: `service|instance|rules=FROM-TO|url`, unless it is something else.
+    pub client_id: Text,
+    /// Its name; absent if its client id does not say.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub instance: Option<Text>,
+    /// Oldest rules it knows.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rules_from: Option<u32>,
+    /// Newest rules it knows.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rules_to: Option<u32>,
+    /// Partitions it holds now.
+    pub partitions: Vec<u16>,
+}
+
+impl MemberRules {
+    /// Whether it says that it knows these rules.
+    pub fn knows(&self, version: u32) -> bool {
+        self.rules_from.is_some_and(|from| from <= version) && self.rules_to.is_some_and(|to| version <= to)
+    }
+}
+
+/// `POST /api/v1/rules`: activates rules in every partition, for good. Asking again does no harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ActivateRequest {
+    /// Version.
+    #[schemars(range(min = 1))]
+    pub version: u32,
+}

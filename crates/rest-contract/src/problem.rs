@@ -109,6 +109,10 @@ codes! {
     StateConflict = "state_conflict", 409, Never, "the task's state does not allow it";
     /// The step to resume from is not on record.
     UnknownStep = "unknown_step", 422, Never, "the step is not on record";
+    /// A live reader of the log does not know the rules.
+    RulesUnsupported = "rules_unsupported", 409, Never, "somebody does not know these rules";
+    /// Newer rules are active.
+    RulesNotForward = "rules_not_forward", 409, Never, "newer rules are active";
     /// The attempt is over.
     Fenced = "fenced", 409, Never, "the attempt is over";
     /// A newer process of the worker has polled.

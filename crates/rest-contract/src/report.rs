@@ -31,7 +31,7 @@ pub struct HeartbeatRequest {
     #[schemars(range(max = 100))]
     pub memory_usage_percent: u32,
     /// Step the handler is in.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "forms::objects::maybe")]
     pub step_in_progress: Option<StepInProgress>,
     /// When the handler is entered, Unix ms, with STARTING; the edge's clock without it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -129,7 +129,7 @@ pub struct ResultRequest {
     #[schemars(range(max = 100))]
     pub memory_usage_percent: u32,
     /// Steps completed, earlier attempts' included.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::objects::all")]
     #[schemars(length(max = MAX_STEPS))]
     pub steps_done: Vec<StepBody>,
 }
@@ -151,15 +151,15 @@ pub enum Outcome {
 #[serde(deny_unknown_fields)]
 pub struct ReportsRequest {
     /// Payloads.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::objects::all")]
     #[schemars(length(max = MAX_BATCH_ITEMS))]
     pub payloads: Vec<PayloadBody>,
     /// Reports.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::objects::all")]
     #[schemars(length(max = MAX_BATCH_ITEMS))]
     pub reports: Vec<ReportItem>,
     /// Signs of life.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::objects::all")]
     #[schemars(length(max = MAX_BATCH_ITEMS))]
     pub heartbeats: Vec<HeartbeatRequest>,
 }
@@ -181,6 +181,7 @@ pub struct ReportItem {
     #[schemars(with = "forms::Name")]
     pub worker_id: Text,
     /// What it says.
+    #[serde(deserialize_with = "forms::objects::one")]
     pub report: ReportBodyJson,
 }
 
@@ -204,6 +205,7 @@ pub enum ReportBodyJson {
     /// A step is done and its output stored.
     Step {
         /// The step.
+        #[serde(deserialize_with = "forms::objects::one")]
         done: StepBody,
     },
     /// The handler returned and its result is stored.
@@ -214,6 +216,7 @@ pub enum ReportBodyJson {
         /// Handler time, ms.
         execution_time_ms: u64,
         /// All steps, earlier attempts' included.
+        #[serde(deserialize_with = "forms::objects::all")]
         #[schemars(length(max = MAX_STEPS))]
         steps_done: Vec<StepBody>,
         /// Percent.
@@ -241,6 +244,7 @@ pub enum ReportBodyJson {
         /// Handler time, ms.
         execution_time_ms: u64,
         /// Steps completed.
+        #[serde(deserialize_with = "forms::objects::all")]
         #[schemars(length(max = MAX_STEPS))]
         steps_done: Vec<StepBody>,
         /// Percent.

@@ -4,6 +4,9 @@
 //! partitions, so that `Last-Event-ID` (or `cursor=`) goes on exactly there. Records of one partition
 //! come in its order; those of several are interleaved as they are read. Comments keep the connection
 //! alive. A message of the type `end` is the last one and says why, as a problem.
+//!
+//! With `until=now` the stream ends with what the log held when it was opened: its last message is of the
+//! type `reached` then, and its SSE id goes on behind it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +20,9 @@ pub const RECORD_MESSAGE: &str = "record";
 
 /// SSE type of a message that is the last one; its data is a [`Problem`].
 pub const END_MESSAGE: &str = "end";
+
+/// SSE type of the last message of a stream until now: all of it was shown. Its data is an empty object.
+pub const REACHED_MESSAGE: &str = "reached";
 
 /// Where a stream begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +60,8 @@ pub struct StreamQuery {
     pub worker: Option<Text>,
     /// Rejected and quarantined records too, each with its verdict (`verdict=all`).
     pub all_verdicts: bool,
+    /// Ends with what is there when it is opened (`until=now`), instead of going on as records come.
+    pub until_now: bool,
 }
 
 impl StreamQuery {
@@ -79,6 +87,9 @@ impl StreamQuery {
         found.extend(self.worker.as_ref().map(|worker| ("worker", worker.to_string())));
         if self.all_verdicts {
             found.push(("verdict", "all".to_owned()));
+        }
+        if self.until_now {
+            found.push(("until", "now".to_owned()));
         }
         found
     }
@@ -113,6 +124,11 @@ pub enum StreamMessage {
         cursor: String,
         /// The record.
         record: Box<StreamRecord>,
+    },
+    /// Everything was shown that was there when a stream until now was opened; the last message.
+    Reached {
+        /// What [`StreamFrom::Cursor`] takes, to go on behind it.
+        cursor: String,
     },
     /// The stream is over: the server drains, or the reader was too slow. Go on with the last cursor.
     End(Box<Problem>),

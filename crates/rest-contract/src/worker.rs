@@ -122,6 +122,10 @@ pub struct AssignmentBody {
     pub payload_ref: Option<Text>,
     /// Trace of the task.
     pub trace_id: Text,
+    /// The attempt as a span of that trace (W3C Trace Context), to be handed on by the handler; absent
+    /// if the task has no trace.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub traceparent: Option<Text>,
     /// Lease, ms.
     pub lease_ms: u64,
     /// Heartbeat interval, ms.
@@ -157,8 +161,9 @@ pub struct StepBody {
 }
 
 /// Which payload of a task: `?item=…` of `GET /coordinator/v1/task/{id}/payload`, whose answer is the
-/// bytes themselves, and in [`PayloadBody`]. Of a step and of the result there may be several, by
-/// several attempts: `&hash=` (64 hexadecimal digits, as the log has it) says which one is read.
+/// bytes themselves, and in [`PayloadBody`]. There may be several, by several attempts or owners, of which the
+/// log names one: `&hash=` (64 hexadecimal digits, as the log and the assignment have it) says which one is
+/// read, of all but the text of an error.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PayloadName {

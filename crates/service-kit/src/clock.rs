@@ -20,6 +20,16 @@ pub trait Clock: Clone + Send + Sync + 'static {
     /// Unix ms by the machine's wall clock, which may step either way.
     fn wall_ms(&self) -> i64;
 
+    /// CLOCK_BOOTTIME, µs: how long something took. Of a clock that knows no µs: its ms.
+    fn boot_us(&self) -> u64 {
+        self.boot_ms().saturating_mul(1000)
+    }
+
+    /// Unix µs by the machine's wall clock: when something was, for people.
+    fn wall_us(&self) -> i64 {
+        self.wall_ms().saturating_mul(1000)
+    }
+
     /// Ready once `boot_ms()` has reached `boot_ms`; never early. Dropping it is harmless.
     fn sleep_until(&self, boot_ms: u64) -> impl Future<Output = ()> + Send + 'static;
 }
@@ -39,11 +49,19 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn boot_ms(&self) -> u64 {
-        u64::try_from(read(ClockId::Boottime)).unwrap_or(0)
+        u64::try_from(read_us(ClockId::Boottime) / 1000).unwrap_or(0)
     }
 
     fn wall_ms(&self) -> i64 {
-        read(ClockId::Realtime)
+        read_us(ClockId::Realtime).div_euclid(1000)
+    }
+
+    fn boot_us(&self) -> u64 {
+        u64::try_from(read_us(ClockId::Boottime)).unwrap_or(0)
+    }
+
+    fn wall_us(&self) -> i64 {
+        read_us(ClockId::Realtime)
     }
 
     fn sleep_until(&self, boot_ms: u64) -> impl Future<Output = ()> + Send + 'static {
@@ -64,9 +82,9 @@ async fn wait_until(clock: SystemClock, boot_ms: u64) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clocks")]
-fn read(id: ClockId) -> i64 {
+fn read_us(id: ClockId) -> i64 {
     let Timespec { tv_sec, tv_nsec } = rustix::time::clock_gettime(id);
-    tv_sec.saturating_mul(1000).saturating_add(tv_nsec / 1_000_000)
+    tv_sec.saturating_mul(1_000_000).saturating_add(tv_nsec / 1_000)
 }
 
 #[cfg(test)]

@@ -176,6 +176,8 @@ impl World {
             0 => 3_600_000,
             1 => -3_600_000,
             2 => s.rng.below(20_000) as i64 - 10_000,
+            // Behind, and by too little for anybody to notice: whoever takes over then must not mint old ids.
+            3 => -(s.rng.below(5_000) as i64),
             _ => 0,
         };
         let n = s.rng.below((self.procs.len() + self.workers.len()) as u64) as usize;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use coordinator::owner::{Answer, Command, CreateTask, Key};
 use task_core::decide::{NewTask, Replay};
 use task_events::{
-    HashForm, PartitionId, ReplayFrom, ReviewOutcome, RunNo, Sha256Hash, TaskCreated, TaskId, Text, Timeouts,
+    HashForm, PartitionId, ReplayFrom, ReviewOutcome, RunNo, Sampling, Sha256Hash, TaskCreated, TaskId, Text, Timeouts,
 };
 
 use crate::act::{Act, From, Request};
@@ -114,7 +114,7 @@ impl Clients {
         let n = self.next;
         let key = keyed
             .then(|| Key { key_hash: Sha256Hash::of(&n.to_be_bytes()), request_hash: Sha256Hash::of(&[1, n as u8]) });
-        let created = TaskCreated {
+        let mut created = TaskCreated {
             task_type: "t".into(),
             queue: if s.rng.chance(700_000) { "qa".into() } else { "qb".into() },
             creator: if s.rng.chance(500_000) { "alice".into() } else { "bob".into() },
@@ -136,8 +136,16 @@ impl Clients {
             key_hash: key.map(|k| k.key_hash),
             request_hash: key.map(|k| k.request_hash),
         };
-        let payload = s.rng.chance(300_000).then(|| Bytes::from_static(b"payload"));
-        let create = Box::new(CreateTask { task: NewTask { created, trace_id: Text::default() }, key, payload });
+        let payload = s.rng.chance(300_000).then(|| Bytes::from(format!("payload {n}")));
+        if let Some(bytes) = &payload {
+            created.payload_hash = Sha256Hash::of(bytes);
+        }
+        let create = Box::new(CreateTask {
+            task: NewTask { created, trace_id: Text::default(), sampling: Sampling::default() },
+            key,
+            payload,
+            parent: None,
+        });
         if keyed {
             self.keyed.push((p, create.clone()));
         }
@@ -183,7 +191,8 @@ impl Clients {
         let Some((task, run_no)) = closed_task(s) else { return };
         let outcome = if s.rng.chance(500_000) { ReviewOutcome::Accepted } else { ReviewOutcome::Abandoned };
         let actor = OpId(self.next + 1).actor();
-        let command = Command::Review { task, run_no, outcome, actor, note: "n".into() };
+        // Without naming the one that stands, which nobody may take back so.
+        let command = Command::Review { task, run_no, outcome, instead_of: None, actor, note: "n".into() };
         self.ask(s, "review", task.partition(), Some(task), command, |op| Asked::Review(op, task));
     }
 
@@ -250,6 +259,7 @@ impl Clients {
             | Answer::Why(_)
             | Answer::Found(_)
             | Answer::Looked(_)
+            | Answer::RulesActive
             | Answer::WorkerReleased => Outcome::Ok,
             Answer::KeyConflict { .. }
             | Answer::BacklogFull { .. }
@@ -262,6 +272,7 @@ impl Clients {
             | Answer::NotFound
             | Answer::Gone
             | Answer::Refused(_)
+            | Answer::RulesRefused { .. }
             | Answer::Unavailable(_) => Outcome::Fail,
         };
     }

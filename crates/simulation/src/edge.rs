@@ -30,6 +30,7 @@ pub async fn coordinator(
     let (watcher, who) = (hub.clone(), identity.instance.clone());
     let name = who.clone();
     let service = Service {
+        spans: Default::default(),
         ports,
         cfg: plan.owner.clone(),
         rules: plan.owner_rules,
@@ -61,8 +62,10 @@ pub async fn ask(surface: Surface<SimClock>, partition: PartitionId, command: Co
         | Command::Get { task }
         | Command::Why { task } => surface.about(task, command).await,
         Command::Await { task, wait_ms } => surface.await_task(task, wait_ms).await,
-        Command::Find { .. } | Command::Look(_) | Command::Release { .. } | Command::Queue { .. } => {
-            surface.about(beside.unwrap_or(TaskId::ZERO), command).await
-        }
+        Command::Find { .. }
+        | Command::Look(_)
+        | Command::Release { .. }
+        | Command::Activate { .. }
+        | Command::Queue { .. } => surface.about(beside.unwrap_or(TaskId::ZERO), command).await,
     }
 }

@@ -47,7 +47,7 @@ macro_rules! mutants {
 mutants! {
     owner: effects_after_read_back one_in_flight claim_again rejection_final proof leases_anew wait_lease_left
         lease_margin owed_first owed_again key_read one_closed_command stop_when_superseded wait_for_claim
-        checkpoint_after_rows release_assigned_only mint_above_highest one_per_key;
+        checkpoint_after_rows release_assigned_only mint_above_highest parameters_by_hash one_per_key;
     fold: fence claim_order owner_seq sequence run exec_epoch execution_id cancel counters id_order carried key;
 }
 
@@ -76,5 +76,10 @@ pub const EQUIVALENT: &[(&str, &str)] = &[
         "in EXECUTING the matrix refuses a TaskReleased whatever the owner wants; what is left is an optimistic \
          attempt whose STARTING is lost while an old copy of its poll arrives, which no seed of the table draws. \
          coordinator/tests/owner/mutants.rs writes that history down",
+    ),
+    (
+        "owner.parameters_by_hash",
+        "two owners must mint one id, within a ms of each other or both behind the highest one, and both with \
+         parameters, which no seed of the table draws. coordinator/tests/owner/mutants.rs writes that history down",
     ),
 ];

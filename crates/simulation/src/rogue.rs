@@ -102,7 +102,11 @@ impl Shared {
             }
             Reason::IdOrder => {
                 let (core, row) = open?;
-                let task = NewTask { created: (*row.created).clone(), trace_id: Default::default() };
+                let task = NewTask {
+                    created: (*row.created).clone(),
+                    trace_id: Default::default(),
+                    sampling: Default::default(),
+                };
                 (decide::create(core.id, task), None)
             }
             Reason::UnknownTask => {
@@ -191,6 +195,7 @@ fn draft(id: TaskId, seq: u32, run: u32, epoch: u32, body: Body) -> Draft {
         run_no: RunNo(run),
         exec_epoch: ExecEpoch(epoch),
         trace_id: Default::default(),
+        sampling: Default::default(),
         body,
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use auto_replay::ReplayConfig;
 use fold_start::StoredCheckpoints;
-use service_kit::{Entropy, Metrics, Shutdown};
+use service_kit::{Entropy, Metrics, Shutdown, Standings};
 use task_core::Rules;
 use task_core::decide::RetryPolicy;
 use task_engine::EngineConfig;
@@ -61,7 +61,7 @@ impl Verdicts {
             rules: self.rules,
             metrics: self.metrics.clone(),
         };
-        FoldSource { checkpoints: Arc::new(checkpoints), every: self.checkpoint_every }
+        FoldSource { checkpoints: Arc::new(checkpoints), every: self.checkpoint_every, spans: Default::default() }
     }
 
     /// Runs the engine until the process is killed.
@@ -74,6 +74,7 @@ impl Verdicts {
             log: self.log,
             clock: self.clock,
             metrics: self.metrics,
+            standings: Standings::default(),
             entropy: Box::new(Seeded(Rng::new(self.random))),
         };
         let ended = task_engine::run(deps, config, Shutdown::default()).await;
@@ -91,6 +92,7 @@ impl Verdicts {
             store: SimStore::new(self.hub.clone()),
             clock: self.clock,
             metrics: self.metrics,
+            standings: Standings::default(),
         };
         let ended = auto_replay::run(deps, config, Shutdown::default()).await;
         gave_up(&self.hub, &self.instance, &format!("{ended:?}"));

@@ -4,9 +4,12 @@
 //! carries the row clock of the record that caused it, so a late writer of an old state loses by
 //! timestamp and never takes a row back in time (invariant 17).
 //!
-//! Adapters: [`MemoryStore`], volatile, and with the feature `embedded` `EmbeddedStore`, durable in
-//! a directory. What both promise is the suite in `conformance` (feature `conformance`).
+//! Adapters: [`MemoryStore`], volatile; with the feature `embedded` `EmbeddedStore`, durable in a
+//! directory; with the feature `cassandra` `CassandraStore`, in a keyspace of Cassandra or ScyllaDB. What
+//! all promise is the suite in `conformance` (feature `conformance`).
 
+#[cfg(feature = "cassandra")]
+mod cassandra;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(feature = "embedded")]
@@ -17,6 +20,11 @@ mod listing;
 mod memory;
 mod port;
 
+#[cfg(feature = "cassandra")]
+pub use cassandra::{
+    CassandraClient, CassandraConfig, CassandraConsistency, CassandraRefused, CassandraStore, CassandraTls,
+    ConnectError, Schema, check, migrate,
+};
 #[cfg(feature = "embedded")]
 pub use embedded::{Durability, EmbeddedConfig, EmbeddedStore, OpenError};
 pub use ended::{EndedList, EndedPage, EndedSpan, TaskSummary};

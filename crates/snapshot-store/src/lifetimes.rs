@@ -49,7 +49,8 @@ pub(crate) fn listed_until_ms(snapshot: &SnapshotRow) -> i64 {
     after_the_end(snapshot, LISTING_TTL_MS)
 }
 
-fn after_the_end(snapshot: &SnapshotRow, ttl_ms: i64) -> i64 {
+/// When what lives this long after the end of a task's run expires, Unix ms; never while it is open.
+pub(crate) fn after_the_end(snapshot: &SnapshotRow, ttl_ms: i64) -> i64 {
     if !snapshot.core.state.is_terminal() {
         return NEVER;
     }

@@ -33,8 +33,9 @@ pub struct KeyRow {
     pub created_at: i64,
 }
 
-/// One write. Idempotent: the same write again changes nothing, an older one loses. Of different
-/// rows with equal timestamps the one written last stays.
+/// One write. Idempotent: the same write again changes nothing, an older one loses. A row clock is that
+/// of one record, so the timestamp names the content: two different rows never bear the same one, and
+/// which of them would stay is nowhere said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowWrite {
     /// Row clock in µs: the write's timestamp.
@@ -65,17 +66,22 @@ pub enum RowKind {
 /// Item of `task_payloads`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PayloadItem {
-    /// Parameters of the task.
-    Parameters,
-    /// Output of a step. The hash is part of the name: an attempt that was fenced, or a step that ran
-    /// again, cannot take the output away that an accepted event names.
+    /// Parameters of the task. The hash is part of the name: an owner that was superseded mints, before it
+    /// knows that, the id that its successor mints in the same ms, and must not take away the parameters
+    /// that the accepted event names.
+    Parameters {
+        /// SHA-256 of the bytes, as TaskCreated names it.
+        payload_hash: Sha256Hash,
+    },
+    /// Output of a step, named by its hash as well: so cannot an attempt that was fenced, or a step that
+    /// ran again.
     StepOutput {
         /// Step name.
         step: Text,
         /// SHA-256 of the bytes, as the step's event names it.
         output_hash: Sha256Hash,
     },
-    /// Result of the task, named by its hash for the same reason.
+    /// Result of the task, named by its hash for the same reason as outputs.
     Result {
         /// SHA-256 of the bytes, as the task's last event names it.
         result_data_hash: Sha256Hash,

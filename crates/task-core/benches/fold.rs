@@ -9,8 +9,8 @@ use task_core::decide::{self, Assign, Draft, NewTask, Report, ReportBody, RetryP
 use task_core::{PartitionState, Record};
 use task_events::{
     Body, Encoded, Encoder, ErrorCategory, Event, HashForm, Incarnation, Offset, OwnerSeq, OwnershipClaimed,
-    PartitionEpoch, PartitionId, Producer, RecordKey, RecordParts, RuleVersion, Service, Sha256Hash, StepDone,
-    TASK_ID_EPOCH_MS, TaskCreated, TaskId, TaskState, Timeouts, Witness, decode, owner_event_id, writer_of,
+    PartitionEpoch, PartitionId, Producer, RecordKey, RecordParts, RuleVersion, Sampling, Service, Sha256Hash,
+    StepDone, TASK_ID_EPOCH_MS, TaskCreated, TaskId, TaskState, Timeouts, Witness, decode, owner_event_id, writer_of,
 };
 
 const OPEN: usize = 100_000;
@@ -58,7 +58,7 @@ impl Writer {
             producer: Producer { service, instance: "coordinator-1".into(), incarnation: Incarnation(7) },
             rule_version: RuleVersion(1),
         });
-        self.log.push(self.encoder.encode(&event, PARTITION).expect("fits"));
+        self.log.push(self.encoder.encode(&event, PARTITION, Sampling::Recorded).expect("fits"));
         let record = record(self.log.len() as u64 - 1, self.ms, event);
         let verdict = self.fold.apply(&record);
         assert_eq!(verdict.rejected(), None, "{:?}", record.event);
@@ -141,7 +141,8 @@ impl Writer {
             key_hash: None,
             request_hash: None,
         };
-        let task = NewTask { created, trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".into() };
+        let task =
+            NewTask { created, trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".into(), sampling: Sampling::Recorded };
         self.write(decide::create(id, task), 1);
         id
     }

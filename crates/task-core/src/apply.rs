@@ -36,12 +36,12 @@ impl PartitionState {
     // A rejected record shows in the history of the open task whose key it bears.
     fn note_rejection(&mut self, record: &Record, reason: Reason) {
         if let (true, RecordKey::Task(id)) = (self.keep_rows, record.key) {
-            let clock = self.row_clock_us;
+            let (clock, rules) = (self.row_clock_us, self.active_rules);
             self.tasks.update(id, |slot| {
                 if let Some(row) = &mut slot.row {
                     let row = Arc::make_mut(row);
                     row.note(record.offset, Some(reason));
-                    row.row_clock_us = clock;
+                    (row.row_clock_us, row.rule_version) = (clock, rules);
                 }
             });
         }
@@ -101,16 +101,16 @@ impl PartitionState {
     fn stamp(&self, row: &mut Row, record: &Record) {
         row.applied_offset = record.offset;
         row.changed_broker_ms = record.broker_ms;
-        row.row_clock_us = self.row_clock_us;
+        (row.row_clock_us, row.rule_version) = (self.row_clock_us, self.active_rules);
     }
 
     fn touch_row(&mut self, record: &Record, id: TaskId) {
         if self.keep_rows {
-            let clock = self.row_clock_us;
+            let (clock, rules) = (self.row_clock_us, self.active_rules);
             self.tasks.update(id, |slot| {
                 if let Some(row) = &mut slot.row {
                     let row = Arc::make_mut(row);
-                    row.row_clock_us = clock;
+                    (row.row_clock_us, row.rule_version) = (clock, rules);
                     row.applied_offset = record.offset;
                     row.note(record.offset, None);
                 }

@@ -17,8 +17,8 @@ mod timed_out;
 
 use serde::{Deserialize, Serialize};
 use task_events::{
-    Body, Event, EventId, EventSequence, ExecEpoch, Kind, OwnerSeq, PartitionEpoch, Producer, RuleVersion, RunNo,
-    TaskId, TaskState, Text,
+    Body, Event, EventId, EventSequence, ExecEpoch, Kind, OwnerSeq, PartitionEpoch, Producer, ReviewOutcome,
+    RuleVersion, RunNo, Sampling, TaskId, TaskState, Text,
 };
 
 use crate::rules::STANDARD;
@@ -35,7 +35,7 @@ pub use replay_plan::replay_plan;
 pub use report::{Fate, MAX_ERROR_CHARS, Report, ReportBody, classify, classify_closed, rejected_report, report};
 pub use retried::retried;
 pub use retry_verdict::{RetryPolicy, backoff_ms, retry_verdict};
-pub use review::review;
+pub use review::{decided, review};
 pub use timed_out::{due_timeout, timed_out};
 
 /// An open task as a decider sees it.
@@ -60,6 +60,8 @@ pub struct Draft {
     pub exec_epoch: ExecEpoch,
     /// As the envelope's.
     pub trace_id: Text,
+    /// What the record's trace context says.
+    pub sampling: Sampling,
     /// What happened.
     pub body: Body,
 }
@@ -92,6 +94,7 @@ impl Draft {
             run_no: RunNo(0),
             exec_epoch: ExecEpoch(0),
             trace_id: Text::default(),
+            sampling: Sampling::default(),
             body,
         }
     }
@@ -142,6 +145,9 @@ pub enum Refusal {
         /// The task's.
         current: RunNo,
     },
+    /// A review that would take back a decision without naming it, or names another than stands.
+    #[error("{}", standing(*.0))]
+    Decided(Option<ReviewOutcome>),
     /// A create whose deadline has passed; told only after its idempotency key was looked up.
     #[error("deadline {deadline} has passed, it is {now} (Unix ms)")]
     DeadlinePassed {
@@ -156,6 +162,15 @@ pub enum Refusal {
     /// A counter or the version ran out of numbers.
     #[error("task has used up its sequence numbers")]
     Exhausted,
+}
+
+fn standing(decided: Option<ReviewOutcome>) -> String {
+    match decided {
+        Some(outcome) => {
+            format!("the decision {outcome} is on record, and another one takes its place only if it names it")
+        }
+        None => "no decision is on record that could be taken back".to_owned(),
+    }
 }
 
 impl View<'_> {
@@ -173,6 +188,7 @@ impl View<'_> {
             run_no: self.core.run_no,
             exec_epoch: self.core.exec_epoch,
             trace_id: self.row.trace_id.clone(),
+            sampling: self.row.sampling,
             body,
         }
     }

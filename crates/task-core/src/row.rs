@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use task_events::{
-    ClosedTask, ErrorCategory, EventSequence, Incarnation, Offset, ReplayFrom, ReviewOutcome, Sha256Hash, SkippedStep,
-    StepDone, TaskCreated, TaskReplayRequested, TaskState, Text, TimeoutConfig, TimeoutKind,
+    ClosedTask, ErrorCategory, EventSequence, Incarnation, Offset, ReplayFrom, ReviewOutcome, RuleVersion, Sampling,
+    Sha256Hash, SkippedStep, StepDone, TaskCreated, TaskReplayRequested, TaskState, Text, TimeoutConfig, TimeoutKind,
 };
 
 use crate::{History, HistoryEntry, Reason, Record};
@@ -50,12 +50,18 @@ pub struct Row {
     pub created_at: i64,
     /// Trace of the task.
     pub trace_id: Text,
+    /// Whether its caller records that trace.
+    #[serde(default, skip_serializing_if = "Sampling::is_recorded")]
+    pub sampling: Sampling,
     /// Offset of the last accepted event, and so the row's `applied_offset`.
     pub applied_offset: Offset,
     /// Broker time of the last accepted event.
     pub changed_broker_ms: i64,
     /// Row clock at the last change, µs: the row's timestamp.
     pub row_clock_us: i64,
+    /// Rules active at the last change.
+    #[serde(default)]
+    pub rule_version: RuleVersion,
     /// (offset, verdict) of every record with the task's key.
     pub history: History,
     /// Entries that no longer fit into `history`.
@@ -148,9 +154,11 @@ impl Row {
             created_at: at,
             waiting_since: at,
             trace_id,
+            sampling: Sampling::default(),
             applied_offset: Offset(0),
             changed_broker_ms: 0,
             row_clock_us: 0,
+            rule_version: RuleVersion::default(),
             history: History::default(),
             history_overflow: 0,
             worker_id: Text::default(),

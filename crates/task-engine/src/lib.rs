@@ -5,6 +5,7 @@
 //! does not say, and never decides because of an event, only because of the state.
 
 mod config;
+pub mod metrics;
 mod projection;
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use event_log::{EventLog, MemberSpec};
 use parking_lot::Mutex;
 use service_kit::projection::{ProjectionConfig, ProjectionError, run_projection};
-use service_kit::{Clock, Entropy, Metrics, Shutdown};
+use service_kit::{Clock, Entropy, Metrics, Shutdown, Standings};
 use verdict_writer::{FoldSource, client_id};
 
 pub use config::{EngineConfig, InvalidConfig, MAX_BACKOFF_CAP_MS};
@@ -29,6 +30,8 @@ pub struct Deps<L, C> {
     pub clock: C,
     /// Counters and alarms.
     pub metrics: Metrics,
+    /// Shows how far its folds are.
+    pub standings: Standings,
     /// Source of the jitter.
     pub entropy: Box<dyn Entropy>,
     /// Where a partition's fold starts.
@@ -54,7 +57,7 @@ pub async fn run<L: EventLog, C: Clock>(
         source: deps.source,
         config,
     };
-    run_projection(deps.log, deps.clock, deps.metrics, engine, loop_config, shutdown).await?;
+    run_projection(deps.log, deps.clock, deps.metrics, deps.standings, engine, loop_config, shutdown).await?;
     Ok(())
 }
 

@@ -14,6 +14,7 @@ use task_events::{Kind, Offset, PartitionId, TaskId};
 use verdict_writer::{FoldSource, PenFold, VerdictWriter};
 
 use crate::EngineConfig;
+use crate::metrics::{ENGINE_GIVEN_UP, ENGINE_RETRIES_APPROVED};
 
 /// Makes the projections of the engine.
 pub struct Engine {
@@ -34,8 +35,8 @@ impl Projector for Engine {
             let fold = opening.await?;
             Ok(EngineProjection {
                 writer: VerdictWriter::new(partition, producer, metrics.clone()),
-                approved: metrics.counter("engine_retries_approved"),
-                given_up: metrics.counter("engine_given_up"),
+                approved: metrics.counter(&ENGINE_RETRIES_APPROVED),
+                given_up: metrics.counter(&ENGINE_GIVEN_UP),
                 fold,
                 entropy,
                 policy,

@@ -78,6 +78,7 @@ fn start_from(
         log: log.clone(),
         clock: clock.clone(),
         metrics: metrics.clone(),
+        standings: Standings::default(),
         entropy: Box::new(Steps::default()),
         source,
     };
@@ -187,7 +188,7 @@ fn two_engines_write_at_most_one_verdict_that_counts() {
     assert_eq!(world.verdicts().len(), 2);
     assert_eq!(world.owner.state().counters.rejected_total(), 1);
     assert_eq!(world.state(task), Some(TaskState::RetryApproved));
-    assert_eq!(world.metrics.counters()["projection_verdicts_rejected"], 0);
+    assert_eq!(world.metrics.counters()["projection_verdicts_rejected_total"], 0);
 }
 
 #[test]
@@ -201,7 +202,7 @@ fn garbage_is_quarantined_and_the_partition_goes_on() {
     world.owner.run(task, "w1", 0);
     world.owner.fail(task, ErrorCategory::Transient);
     world.engine.settle();
-    assert_eq!(world.metrics.counters()["engine_given_up"], 1);
+    assert_eq!(world.metrics.counters()["engine_given_up_total"], 1);
     assert_eq!(world.metrics.alarms()["record_quarantined"].count, 1);
 }
 
@@ -241,13 +242,17 @@ fn it_goes_on_from_a_checkpoint_and_stops_where_another_fold_differs() {
         let quiet = ScriptedLog::new(1);
         world.log.records(0).into_iter().for_each(|record| quiet.write_raw(record));
         let others = vec![name(failed.next_offset.0, failed.hash() + u128::from(differs))];
-        let source = FoldSource { checkpoints: Arc::new(Published(before.clone(), others)), every: 1 };
+        let source = FoldSource {
+            checkpoints: Arc::new(Published(before.clone(), others)),
+            every: 1,
+            spans: Default::default(),
+        };
         let metrics = Metrics::default();
         let mut engine = start_from(&quiet, &world.clock, &metrics, config(), source);
         quiet.assign(&[0]);
         engine.settle();
         let folded = failed.next_offset.0 - before.next_offset.0;
-        assert!(metrics.counters()["projection_records_folded"] >= folded, "only what lies above it");
+        assert!(metrics.counters()["projection_records_folded_total"] >= folded, "only what lies above it");
         assert!(folded < failed.next_offset.0);
         assert_eq!(quiet.appended().len(), 1, "it decides what was pending above the checkpoint");
         if differs {
@@ -283,7 +288,8 @@ fn a_checkpoint_that_is_published_a_second_later_is_compared_before_the_next_int
     let failed = world.owner.state().clone();
     let (quiet, metrics, later) = (ScriptedLog::new(1), Metrics::default(), Later::default());
     world.log.records(0).into_iter().for_each(|record| quiet.write_raw(record));
-    let source = FoldSource { checkpoints: Arc::new(later.clone()), every: failed.next_offset.0 };
+    let source =
+        FoldSource { checkpoints: Arc::new(later.clone()), every: failed.next_offset.0, spans: Default::default() };
     let mut engine = start_from(&quiet, &world.clock, &metrics, config(), source);
     quiet.assign(&[0]);
     engine.settle();
@@ -318,7 +324,7 @@ fn a_start_whose_state_another_fold_contradicts_stops_the_reader() {
             std::future::ready(Vec::new()).boxed()
         }
     }
-    let source = FoldSource { checkpoints: Arc::new(Contradicted(at)), every: 1 };
+    let source = FoldSource { checkpoints: Arc::new(Contradicted(at)), every: 1, spans: Default::default() };
     let mut engine = start_from(&quiet, &world.clock, &metrics, config(), source);
     quiet.assign(&[0]);
     for _ in 0..60 {
@@ -341,5 +347,8 @@ fn settings_are_checked() {
     assert!(EngineConfig::new("".into(), Incarnation(1)).check().is_err());
     let good = RetryPolicy { base_ms: 5, cap_ms: MAX_BACKOFF_CAP_MS, version: 2 };
     assert_eq!(EngineConfig { policy: good, ..config() }.check(), Ok(()));
-    assert_eq!(client_id(GROUP, &config().producer, "u"), "task-engine|e1|rules=1-1|u");
+    assert_eq!(
+        client_id(GROUP, &config().producer, "u"),
+        format!("task-engine|e1|rules=1-{}|u", task_events::SUPPORTED_RULES)
+    );
 }

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use task_events::{Encoder, Event, Kind, RecordParts, SCHEMA_JSON, decode, samples};
+use task_events::{Encoder, Event, Kind, RecordParts, SCHEMA_JSON, Sampling, decode, samples};
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 fn ns_each(mut work: impl FnMut()) -> f64 {
@@ -40,7 +40,7 @@ fn main() {
         for kind in picks {
             let event = of(kind);
             let mut encoder = Encoder::new();
-            let record = encoder.encode(&event, samples::PARTITION).expect("encodes");
+            let record = encoder.encode(&event, samples::PARTITION, Sampling::Recorded).expect("encodes");
             let decode_ns = ns_each(|| {
                 let headers = record.headers.iter().map(|(n, c)| (*n, &c[..]));
                 black_box(decode(RecordParts { headers, value: Some(black_box(&record.value)) }).expect("decodes"));
@@ -50,7 +50,7 @@ fn main() {
                 black_box(serde_avro_fast::from_datum_slice::<Event>(datum, &schema).expect("decodes"));
             });
             let encode_ns = ns_each(|| {
-                black_box(encoder.encode(black_box(&event), samples::PARTITION).expect("encodes"));
+                black_box(encoder.encode(black_box(&event), samples::PARTITION, Sampling::Recorded).expect("encodes"));
             });
             println!("{kind:<22} {:>6} {decode_ns:>8.0} {plain_ns:>12.0} {encode_ns:>8.0}", record.value.len());
         }

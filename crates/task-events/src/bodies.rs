@@ -13,6 +13,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ExecutionId;
+
 pub use attempt::*;
 pub use control::*;
 pub use people::*;
@@ -126,6 +128,44 @@ kinds! {
     RulesActivated(RulesActivated), "io.dualtrack.events.RulesActivated", Coordinator, Control;
     /// A signed hash over a range of the log.
     LogSealed(LogSealed), "io.dualtrack.events.LogSealed", AuditReport, Seal;
+}
+
+impl Body {
+    /// The attempt it belongs to: the one that begins with it, reports it, or ends by it.
+    pub fn execution_id(&self) -> Option<ExecutionId> {
+        match self {
+            Self::TaskAssigned(b) => Some(b.execution_id),
+            Self::TaskStarted(b) => Some(b.execution_id),
+            Self::TaskStepCompleted(b) => Some(b.execution_id),
+            Self::TaskReleased(b) => Some(b.execution_id),
+            Self::TaskCompleted(b) => Some(b.execution_id),
+            Self::TaskFailed(b) => Some(b.execution_id),
+            Self::TaskLost(b) => Some(b.execution_id),
+            Self::TaskTimedOut(b) => b.execution_id,
+            Self::TaskFailureAnalysis(b) => Some(b.execution_id),
+            Self::RejectedReport(b) => Some(b.execution_id),
+            Self::TaskCreated(_)
+            | Self::TaskRetryApproved(_)
+            | Self::TaskFailedPermanently(_)
+            | Self::TaskReplayPlanned(_)
+            | Self::TaskRetried(_)
+            | Self::TaskCancelRequested(_)
+            | Self::TaskCancelled(_)
+            | Self::TaskReplayRequested(_)
+            | Self::TaskReviewed(_)
+            | Self::TaskOverdue(_)
+            | Self::TaskSkippedByPolicy(_)
+            | Self::WorkerQuarantined(_)
+            | Self::WorkerReleased(_)
+            | Self::QueuePaused(_)
+            | Self::QueueResumed(_)
+            | Self::BacklogAlarm(_)
+            | Self::OwnershipClaimed(_)
+            | Self::OwnershipRenewed(_)
+            | Self::RulesActivated(_)
+            | Self::LogSealed(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Kind {

@@ -13,14 +13,14 @@ use serde_avro_fast::ser::SerializerConfig;
 
 use self::headers::Headers;
 use crate::strict::{self, DatumFault, Node, Refused};
-use crate::{Event, EventId, PartitionId, RecordKey, RuleVersion};
+use crate::{Event, EventId, PartitionId, RecordKey, RuleVersion, Sampling};
 
 /// The published schema, version [`SCHEMA_ID`].
 pub const SCHEMA_JSON: &str = include_str!("../../../schemas/task-execution-event.avsc");
 /// Number of the `.avsc` version that this binary writes.
 pub const SCHEMA_ID: u32 = 1;
 /// Newest acceptance rules this binary knows; it reads 1..=N.
-pub const SUPPORTED_RULES: RuleVersion = RuleVersion(1);
+pub const SUPPORTED_RULES: RuleVersion = RuleVersion(if cfg!(feature = "rules-next") { 2 } else { 1 });
 /// Largest framed value, bytes (design.md §3: 2 MiB).
 pub const MAX_VALUE_BYTES: usize = 2 * 1024 * 1024;
 
@@ -168,8 +168,14 @@ impl Encoder {
 
     /// The record for `event` in `partition`. What readers would call malformed is refused here,
     /// before anything is appended: a value above [`MAX_VALUE_BYTES`] (the limits at the edge keep
-    /// that from happening), a number outside its range, a kind that isn't the body's.
-    pub fn encode(&mut self, event: &Event, partition: PartitionId) -> Result<Encoded, EncodeError> {
+    /// that from happening), a number outside its range, a kind that isn't the body's. The record of a
+    /// task bears its trace context, with what its caller said about `sampling`.
+    pub fn encode(
+        &mut self,
+        event: &Event,
+        partition: PartitionId,
+        sampling: Sampling,
+    ) -> Result<Encoded, EncodeError> {
         if event.kind != event.body.kind() {
             return Err(EncodeError::Schema(format!("kind {} with a body of {}", event.kind, event.body.kind())));
         }
@@ -185,7 +191,7 @@ impl Encoder {
         strict::check(&V1.walk, &value[FRAME..])
             .map_err(|fault| EncodeError::Schema(format!("{}: {fault}", event.kind)))?;
         self.capacity = self.capacity.max(value.len().next_power_of_two().min(4096));
-        let headers = headers::write(event, &value);
+        let headers = headers::write(event, &value, sampling);
         Ok(Encoded {
             key: RecordKey::of(event, partition).to_bytes(),
             headers,
@@ -195,9 +201,9 @@ impl Encoder {
     }
 }
 
-/// Encodes one event with fresh buffers; a writer of many keeps an [`Encoder`].
+/// Encodes one event with fresh buffers, its trace recorded; a writer of many keeps an [`Encoder`].
 pub fn encode(event: &Event, partition: PartitionId) -> Result<Encoded, EncodeError> {
-    Encoder::new().encode(event, partition)
+    Encoder::new().encode(event, partition, Sampling::Recorded)
 }
 
 /// Why an event cannot be written.

@@ -11,6 +11,7 @@ mod json;
 #[cfg(feature = "arbitrary-events")]
 pub mod samples;
 mod strict;
+mod trace;
 
 pub use bodies::*;
 pub use codec::{
@@ -21,6 +22,7 @@ pub use event::*;
 pub use ids::*;
 pub use json::to_json;
 pub use strict::DatumFault;
+pub use trace::{MAX_TRACEPARENT_BYTES, Sampling, SpanId, TraceId, TraceParent};
 
 /// Short text of a record: up to 24 bytes without an allocation.
 pub type Text = compact_str::CompactString;

@@ -8,6 +8,7 @@ mod source;
 pub mod testing;
 mod writer;
 
+use event_log::ClientId;
 use task_events::{Producer, SUPPORTED_RULES};
 
 pub use pen_fold::{Held, PenFold};
@@ -16,5 +17,5 @@ pub use writer::VerdictWriter;
 
 /// Name of a member as other members see it: `service|instance|rules=1-N|url` (design.md §3).
 pub fn client_id(service: &str, producer: &Producer, url: &str) -> String {
-    format!("{service}|{}|rules=1-{SUPPORTED_RULES}|{url}", producer.instance)
+    ClientId::new(service, &producer.instance, SUPPORTED_RULES.0, url).to_string()
 }

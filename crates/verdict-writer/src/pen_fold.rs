@@ -4,12 +4,17 @@ use std::collections::BTreeMap;
 
 use event_log::RawRecord;
 use futures::future::BoxFuture;
+use service_kit::metrics::RECORDS_QUARANTINED;
 use service_kit::projection::{Folded, Own, Stop};
 use service_kit::{Counter, Metrics};
 use snapshot_store::CheckpointName;
+use spans::{Span, SpanKind, Spans, Value};
 use task_core::decide::View;
 use task_core::{Change, ControlChange, PartitionState, Pen, Record, Verdict, pending_work};
-use task_events::{Event, EventId, EventSequence, KindClass, Offset, Producer, TaskId};
+use task_events::{
+    Event, EventId, EventSequence, Kind, KindClass, Offset, Producer, Sampling, Service, SpanId, TaskId, TraceId,
+    TraceParent,
+};
 
 use crate::source::Compared;
 
@@ -22,6 +27,8 @@ pub struct Held {
     pub since: Offset,
     /// That event, unless the fold started later.
     pub cause: Option<EventId>,
+    /// Broker's time of that event, Unix ms.
+    pub since_ms: i64,
 }
 
 /// The fold.
@@ -33,6 +40,9 @@ pub struct PenFold {
     held: BTreeMap<TaskId, Held>,
     quarantined: Counter,
     metrics: Metrics,
+    spans: Spans,
+    /// What the task that the record at hand closes said of its trace.
+    closing: Sampling,
     broker_ms: i64,
 }
 
@@ -41,9 +51,9 @@ impl PenFold {
     pub(crate) fn new(
         state: PartitionState,
         compared: Compared,
-        pen: Pen,
-        producer: Producer,
+        (pen, producer): (Pen, Producer),
         metrics: Metrics,
+        spans: Spans,
     ) -> Self {
         let held = state
             .tasks
@@ -51,11 +61,23 @@ impl PenFold {
             .filter(|slot| pending_work(&slot.core, pen))
             .map(|slot| {
                 let since = slot.row.as_ref().map_or(state.next_offset, |row| row.applied_offset);
-                (slot.core.id, Held { version: slot.core.version, since, cause: None })
+                let since_ms = slot.row.as_ref().map_or(0, |row| row.changed_broker_ms);
+                (slot.core.id, Held { version: slot.core.version, since, cause: None, since_ms })
             })
             .collect();
-        let quarantined = metrics.counter("records_quarantined");
-        Self { state, compared, pen, producer, held, quarantined, metrics, broker_ms: i64::MIN }
+        let quarantined = metrics.counter_of(&RECORDS_QUARANTINED, &[name_of(producer.service)]);
+        Self {
+            state,
+            compared,
+            pen,
+            producer,
+            held,
+            quarantined,
+            metrics,
+            spans,
+            closing: Sampling::default(),
+            broker_ms: i64::MIN,
+        }
     }
 
     /// The state folded so far.
@@ -105,12 +127,20 @@ impl PenFold {
             }
         };
         let record = Record { offset: raw.offset, broker_ms: raw.broker_ms, key: raw.record_key(), event };
+        let before = record.event.task_id.and_then(|task| self.state.tasks.get(task));
+        self.closing = before.and_then(|slot| slot.row.as_ref()).map_or(Sampling::default(), |row| row.sampling);
         let verdict = self.state.apply(&record);
+        if let Verdict::Accepted(Change::Opened(id)) = &verdict {
+            self.state.note_trace(*id, raw.trace_parent());
+        }
         if let Verdict::Accepted(Change::Control(ControlChange::RulesActivated { version, known: false })) = verdict {
             return Err(Stop::UnknownRules(version));
         }
         self.compared.folded(&self.state)?;
         let own = self.own(&record.event, &verdict);
+        if own.is_some_and(|own| own.rejected.is_none()) {
+            self.tell(&record);
+        }
         let touched = self.touched(&record, &verdict);
         Ok(Folded { touched, own })
     }
@@ -142,16 +172,61 @@ impl PenFold {
         match self.state.tasks.get(task).filter(|slot| pending_work(&slot.core, self.pen)) {
             Some(slot) => {
                 let cause = Some(record.event.event_id);
-                self.held.insert(task, Held { version: slot.core.version, since: record.offset, cause });
+                let (version, since_ms) = (slot.core.version, record.broker_ms);
+                self.held.insert(task, Held { version, since: record.offset, cause, since_ms });
                 Some(task)
             }
             None => self.held.remove(&task).map(|_| task),
         }
     }
 
+    // A verdict, from the event that asked for it, both by the broker's stamps: waiting for a current row
+    // or for a broker is part of it.
+    fn tell(&self, record: &Record) {
+        let event = &record.event;
+        self.spans.take(|| {
+            let task = event.task_id?;
+            let held = self.held.get(&task)?;
+            let slot = self.state.tasks.get(task);
+            // A task that the verdict closed is forgotten: its last record says as much of its trace.
+            let sampling = slot.and_then(|slot| slot.row.as_ref()).map_or(self.closing, |row| row.sampling);
+            sampling.is_recorded().then_some(())?;
+            let trace_id = TraceId::parse(event.trace_id.as_bytes())?;
+            let before = SpanId::of_record(task, held.version);
+            Some(Span {
+                trace_id,
+                span_id: SpanId::of_event(event)?,
+                parent: Some(SpanId::of_record(task, EventSequence(1))),
+                name: event.kind.as_str().into(),
+                kind: SpanKind::Producer,
+                start_us: held.since_ms.saturating_mul(1000),
+                end_us: record.broker_ms.saturating_mul(1000),
+                attributes: vec![
+                    ("dualtrack.task_id", Value::Text(task.to_string().into())),
+                    ("messaging.destination.partition.id", Value::Text(task.partition().to_string().into())),
+                    ("messaging.kafka.offset", record.offset.0.into()),
+                    ("dualtrack.event_sequence", event.event_sequence.0.into()),
+                    ("dualtrack.run_no", event.run_no.0.into()),
+                ],
+                links: vec![TraceParent { trace_id, span_id: before, sampling }],
+                error: (event.kind == Kind::TaskFailedPermanently).then(|| event.kind.as_str().into()),
+            })
+        });
+    }
+
     fn own(&self, event: &Event, verdict: &Verdict) -> Option<Own<TaskId>> {
         let subject = event.task_id.filter(|_| event.producer == self.producer)?;
         let rejected = verdict.rejected().map(|reason| reason as u32);
         (event.kind.class() == KindClass::TaskEvent).then_some(Own { subject, event_id: event.event_id, rejected })
+    }
+}
+
+// As its group is called, and so what metrics call it.
+const fn name_of(service: Service) -> &'static str {
+    match service {
+        Service::Coordinator => "coordinator",
+        Service::TaskEngine => "task-engine",
+        Service::AutoReplay => "auto-replay",
+        Service::AuditReport => "audit-report",
     }
 }

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use service_kit::Metrics;
 use service_kit::projection::{NoStart, Stop};
 use snapshot_store::CheckpointName;
+use spans::Spans;
 use task_core::{HashRing, PartitionState, Pen, checkpoint};
 use task_events::{Offset, PartitionId, Producer};
 
@@ -22,12 +23,20 @@ pub struct FoldSource {
     pub checkpoints: Arc<dyn Checkpoints>,
     /// Offsets divisible by this are compared: the interval of the owners' checkpoints.
     pub every: u64,
+    /// Where spans of verdicts go.
+    pub spans: Spans,
 }
 
 impl FoldSource {
     /// Starts at checkpoints, at the standard interval.
     pub fn new(checkpoints: impl Checkpoints) -> Self {
-        Self { checkpoints: Arc::new(checkpoints), every: checkpoint::EVERY }
+        Self { checkpoints: Arc::new(checkpoints), every: checkpoint::EVERY, spans: Spans::default() }
+    }
+
+    /// The same, with spans of verdicts going there.
+    #[must_use]
+    pub fn tracing(self, spans: Spans) -> Self {
+        Self { spans, ..self }
     }
 
     /// Starts every partition at offset 0 and compares with nobody.
@@ -46,11 +55,13 @@ impl FoldSource {
         Box::pin(async move {
             let start = starting.await.map_err(|why| match why {
                 LoadError::Unreadable(why) => NoStart::Later(why),
+                LoadError::UnknownRules { version, .. } => NoStart::Stop(Stop::UnknownRules(version)),
                 LoadError::StateDiffers(why) => NoStart::Stop(Stop::StateDiffers(why)),
             })?;
+            let spans = this.spans.clone();
             let mut compared = Compared::new(this, partition);
             compared.start(&start.fold, &start.published).map_err(NoStart::Stop)?;
-            Ok(PenFold::new(start.fold, compared, pen, producer, metrics))
+            Ok(PenFold::new(start.fold, compared, (pen, producer), metrics, spans))
         })
     }
 }

@@ -7,8 +7,8 @@ use task_core::decide::{self, Assign, Draft, Lost, NewTask, Report, ReportBody, 
 use task_core::{PartitionState, Pen};
 use task_events::{
     Body, Encoder, ErrorCategory, Event, HashForm, Incarnation, Offset, OwnerSeq, OwnershipClaimed, PartitionEpoch,
-    PartitionId, Producer, RuleVersion, Service, Sha256Hash, StepDone, TaskCreated, TaskId, Text, Timeouts, decode,
-    owner_event_id,
+    PartitionId, Producer, RuleVersion, Sampling, Service, Sha256Hash, StepDone, TaskCreated, TaskId, Text, Timeouts,
+    decode, owner_event_id,
 };
 
 use crate::source::Compared;
@@ -32,7 +32,8 @@ impl ScriptedOwner {
         let producer = Producer { service: Service::Coordinator, instance: "c1".into(), incarnation: Incarnation(1) };
         let state = PartitionState::new(PartitionId(0), true);
         let compared = Compared::new(FoldSource::from_the_start(), PartitionId(0));
-        let fold = PenFold::new(state, compared, Pen::Owner, producer.clone(), Default::default());
+        let fold =
+            PenFold::new(state, compared, (Pen::Owner, producer.clone()), Default::default(), Default::default());
         let mut owner = Self { log: log.clone(), fold, encoder: Encoder::new(), producer, seq: 0 };
         owner.write(Draft::control(Body::OwnershipClaimed(OwnershipClaimed {
             url: "http://c1".into(),
@@ -83,7 +84,7 @@ impl ScriptedOwner {
             key_hash: None,
             request_hash: None,
         };
-        self.write(decide::create(id, NewTask { created, trace_id: Text::default() }));
+        self.write(decide::create(id, NewTask { created, trace_id: Text::default(), sampling: Sampling::default() }));
         id
     }
 
@@ -164,7 +165,7 @@ impl ScriptedOwner {
             producer,
             rule_version: RuleVersion(1),
         });
-        let encoded = self.encoder.encode(&event, PartitionId(0)).expect("encodable");
+        let encoded = self.encoder.encode(&event, PartitionId(0), Sampling::Recorded).expect("encodable");
         let record = OutRecord { key: encoded.key, headers: encoded.headers, value: encoded.value };
         let next = Offset(self.log.records(0).len() as u64);
         self.log.write(0, vec![record]);

@@ -35,7 +35,7 @@ impl VerdictWriter {
         let mut records = Vec::with_capacity(drafts.len());
         let mut verdict = None;
         for draft in drafts {
-            let kind = draft.body.kind();
+            let (kind, sampling) = (draft.body.kind(), draft.sampling);
             // A process that starts anew counts from 1 again. Should its predecessor's verdict on
             // the same event_sequence still be on its way, then both have one identity; the
             // event_sequence lets one of them count, and either is as good (schemas/decoding.md).
@@ -50,7 +50,7 @@ impl VerdictWriter {
                 producer: self.producer.clone(),
                 rule_version: rules,
             });
-            match self.encoder.encode(&event, self.partition) {
+            match self.encoder.encode(&event, self.partition, sampling) {
                 Ok(encoded) => {
                     records.push(OutRecord { key: encoded.key, headers: encoded.headers, value: encoded.value });
                 }

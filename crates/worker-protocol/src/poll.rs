@@ -1,7 +1,7 @@
 //! Polls and what they bring.
 
 use serde::{Deserialize, Serialize};
-use task_events::{ExecutionId, Incarnation, Sha256Hash, SkippedStep, StepDone, TaskId, Text};
+use task_events::{ExecutionId, Incarnation, Sha256Hash, SkippedStep, StepDone, TaskId, Text, TraceParent};
 
 use crate::Attempt;
 
@@ -42,6 +42,9 @@ pub struct Assignment {
     pub payload_ref: Option<Text>,
     /// Trace of the task.
     pub trace_id: Text,
+    /// The attempt as a span of that trace; `None` of a task without a trace.
+    #[serde(default)]
+    pub traceparent: Option<TraceParent>,
     /// Lease, ms.
     pub lease_ms: u64,
     /// Heartbeat interval, ms.

@@ -4,6 +4,7 @@ mod guarded_file;
 mod hold;
 mod recorded;
 mod step;
+mod traced;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::atomic::AtomicU32;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use task_events::{ExecEpoch, ExecutionId, RunNo, Sha256Hash, StepDone, TaskId, Text};
+use task_events::{ExecEpoch, ExecutionId, RunNo, Sha256Hash, StepDone, TaskId, Text, TraceParent};
 use tokio::sync::{mpsc, oneshot, watch};
 use worker_protocol::Assignment;
 
@@ -20,6 +21,7 @@ pub use hold::Hold;
 pub(crate) use hold::{Held, Holding};
 pub use recorded::RecordedStep;
 pub use step::Step;
+pub(crate) use traced::Traced;
 
 use crate::HandlerError;
 use crate::payloads::Payloads;
@@ -61,6 +63,7 @@ pub struct Context {
     /// Checkpoints recorded so far, each with its index.
     pub(crate) checkpoints: Arc<Mutex<BTreeMap<Text, u32>>>,
     pub(crate) held: Held,
+    pub(crate) traced: Traced,
 }
 
 impl Context {
@@ -100,10 +103,10 @@ impl Context {
         &self.assignment.trace_id
     }
 
-    /// The W3C `traceparent` to hand on: the task's trace, with the attempt as the parent span.
-    pub fn traceparent(&self) -> String {
-        let span: String = self.execution_id().to_string().chars().filter(char::is_ascii_hexdigit).collect();
-        format!("00-{}-{}-01", self.trace_id(), &span[span.len().saturating_sub(16)..])
+    /// The W3C `traceparent` to hand on: the task's trace, with this execution as the parent span, or the
+    /// attempt if nobody wants this worker's spans. `None` of a task without a trace.
+    pub fn traceparent(&self) -> Option<TraceParent> {
+        self.traced.inside(&self.assignment)
     }
 
     /// Parameters as the creator sent them, verified; empty when there is a [`Context::payload_ref`].

@@ -56,6 +56,17 @@ struct Inner<C> {
     rtt_us: AtomicU64,
 }
 
+/// An error and what caused it, in one line, for what a handler says of calls that failed: the text of
+/// an HTTP client's error often names only the URL.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
 /// Base URLs that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("url {url:?} is not usable: {why}")]
@@ -158,7 +169,7 @@ impl<C: WorkerClock> HttpCoordinator<C> {
     }
 
     async fn read(self, task: TaskId, key: PayloadKey) -> Result<Option<Bytes>, PayloadUnavailable> {
-        if key == PayloadKey::Parameters
+        if matches!(key, PayloadKey::Parameters { .. })
             && let Some(bytes) = self.0.inline.lock().take(task)
         {
             return Ok(Some(bytes));
@@ -170,8 +181,10 @@ impl<C: WorkerClock> HttpCoordinator<C> {
             query.push(("step", step));
         }
         let hash = match &key {
-            PayloadKey::StepOutput { output_hash, .. } => Some(output_hash.to_string()),
-            PayloadKey::Parameters | PayloadKey::Result | PayloadKey::ErrorText => None,
+            PayloadKey::Parameters { payload_hash: hash } | PayloadKey::StepOutput { output_hash: hash, .. } => {
+                Some(hash.to_string())
+            }
+            PayloadKey::Result | PayloadKey::ErrorText => None,
         };
         if let Some(hash) = &hash {
             query.push(("hash", hash));

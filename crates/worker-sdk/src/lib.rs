@@ -42,3 +42,4 @@ pub use http::HttpCoordinator;
 pub use outbox::{FileOutbox, NoOutbox, Outbox};
 pub use port::{CoordinatorPort, NoAnswer, PayloadKey, PayloadPort, PayloadUnavailable};
 pub use runner::Worker;
+pub use spans::{Span, SpanKind, SpanSink, Spans, Value};

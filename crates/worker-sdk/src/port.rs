@@ -38,8 +38,11 @@ pub trait CoordinatorPort: Send + Sync + 'static {
 /// What is stored of a task besides its state.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PayloadKey {
-    /// Parameters as the creator sent them.
-    Parameters,
+    /// Parameters as the creator sent them: more than one owner may have stored some under the task's id.
+    Parameters {
+        /// SHA-256 of the parameters, as the assignment names it.
+        payload_hash: Sha256Hash,
+    },
     /// Output of a step: several attempts may have stored one each.
     StepOutput {
         /// Name of the step.

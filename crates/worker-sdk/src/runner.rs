@@ -13,11 +13,13 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{FuturesUnordered, StreamExt as _};
+use spans::Spans;
 use task_events::ExecutionId;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
+use worker_protocol::Assignment;
 
-use crate::context::{Guard, Holding, Told};
+use crate::context::{Guard, Holding, Told, Traced};
 use crate::machine::{Config, EntryKey, HandlerEnd, Input, InvalidConfig, Machine, OutboxEntry};
 use crate::payloads::Payloads;
 use crate::{CoordinatorPort, Handlers, NoOutbox, Outbox, PayloadPort, WorkerClock};
@@ -47,6 +49,7 @@ pub struct Worker<P, C> {
     to_be_kept: Vec<oneshot::Sender<()>>,
     keep: Vec<OutboxEntry>,
     forget: Vec<EntryKey>,
+    spans: Spans,
 }
 
 /// A handler inside.
@@ -124,7 +127,14 @@ impl<P: CoordinatorPort, C: WorkerClock> Worker<P, C> {
             to_be_kept: Vec::new(),
             keep: Vec::new(),
             forget: Vec::new(),
+            spans: Spans::default(),
         })
+    }
+
+    /// The same worker, which tells what its handlers do as spans of their tasks' traces.
+    #[must_use]
+    pub fn tracing(self, spans: Spans) -> Self {
+        Self { spans, ..self }
     }
 
     /// Works until `stop` is ready, then drains: takes nothing new, finishes what runs, delivers
@@ -215,6 +225,12 @@ impl<P: CoordinatorPort, C: WorkerClock> Worker<P, C> {
 
     fn give(&mut self, input: Input) {
         self.machine.handle(self.clock.now(), input);
+    }
+
+    fn traced(&self, assignment: &Assignment) -> Traced {
+        let clock = self.clock.clone();
+        let clocks = move || (clock.now().wall_ms.saturating_mul(1000), clock.boot_us());
+        Traced::new(&self.spans, Arc::new(clocks), assignment)
     }
 
     fn guard(&self, until: watch::Receiver<u64>) -> Guard {

@@ -141,7 +141,7 @@ impl Harness {
     pub fn start(self) -> Attempt {
         let task = TaskId::from_parts(1, PartitionId(0), 1).unwrap_or(TaskId::ZERO);
         let (desk, clock) = (Desk::new(self.assignment(task)), ManualClock::default());
-        desk.store(task, PayloadKey::Parameters, self.params);
+        desk.store(task, PayloadKey::Parameters { payload_hash: Sha256Hash::of(&self.params) }, self.params);
         for (done, output) in self.recorded {
             desk.store(task, PayloadKey::StepOutput { step: done.step, output_hash: done.output_hash }, output);
         }
@@ -177,6 +177,7 @@ impl Harness {
             payload_hash: Sha256Hash::of(&self.params),
             payload_ref: None,
             trace_id: Text::const_new("trace"),
+            traceparent: None,
             lease_ms: LEASE_MS,
             heartbeat_ms: HEARTBEAT_MS,
             start_to_close_ms: START_TO_CLOSE_MS,

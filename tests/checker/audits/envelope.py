@@ -38,7 +38,7 @@ def check(audit: Audit, at: At, event: Event, headers: list[tuple[bytes, bytes |
         audit.find(None, "rule_version", at, f"rule_version {event['rule_version']}, active is {audit.active_rules}")
     for name, content in headers if len(headers) > 3 else ():
         if name == b"traceparent":
-            _traceparent(audit, at, content or b"")
+            _traceparent(audit, at, content or b"", trace.encode())
 
 
 def _owner(audit: Audit, at: At, event: Event) -> None:
@@ -84,9 +84,11 @@ def _sealed_end(note: str) -> int | None:
     return int(lines[1]) if len(lines) > 2 and lines[1].isascii() and lines[1].isdigit() else None
 
 
-def _traceparent(audit: Audit, at: At, content: bytes) -> None:
+def _traceparent(audit: Audit, at: At, content: bytes, trace: bytes) -> None:
     match = _TRACEPARENT.fullmatch(content)
     wrong = (not match or match[1] == b"ff" or match[1] == b"00" and match[4] is not None
              or not match[2].strip(b"0") or not match[3].strip(b"0"))
     if wrong:
         audit.find(None, "traceparent", at, f"header traceparent {content!r} is not a W3C trace context")
+    elif _TRACE.fullmatch(trace.decode()) and match[2] != trace.lower():
+        audit.find(None, "traceparent", at, f"header traceparent {content!r} is of another trace than the event's {trace!r}")

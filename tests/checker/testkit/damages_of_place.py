@@ -111,8 +111,15 @@ def error_message_too_long(a, t):
 
 @damage("annotation_apart")
 def annotation_apart_from_its_event(a, t):
-    overdue = a.entries.pop(places(a, "TaskOverdue")[0])
-    a.entries.insert(places(a, "TaskRetryApproved", t["failing"])[0], overdue)
+    place = places(a, "TaskFailureAnalysis")[0] + 1
+    assert a.entries[place].event["kind"] == "TaskFailed"
+    entry = copy.deepcopy(a.entries[places(a, "TaskOverdue")[0]])
+    entry.event["owner_seq"] = a.entries[place].event["owner_seq"]
+    entry.event["partition_epoch"] = a.entries[place].event["partition_epoch"]
+    for later in a.entries[place:]:
+        if later.event and later.event["partition_epoch"] == entry.event["partition_epoch"] and later.event["owner_seq"] is not None:
+            later.event["owner_seq"] += 1
+    a.entries.insert(place, entry)
     return a.records()
 
 
@@ -143,6 +150,11 @@ def seal_over_another_range(a, t):
 def traceparent_damaged(a, t):
     record = a.records()[13]
     return raw(a, 13, headers=[(name, b"00-0-0-0" if name == b"traceparent" else content) for name, content in record.headers])
+
+
+@damage("traceparent")
+def traceparent_of_another_trace(a, t):
+    return forge(a, 13, trace_id="a" * 32)
 
 
 @damage("state_hash")

@@ -40,11 +40,24 @@ fn the_graph_is_the_committed_one() {
 
 #[test]
 fn services_know_nothing_of_each_other_and_rules_do_no_io() {
-    const SERVICES: [&str; 4] = ["coordinator", "task-engine", "auto-replay", "audit-report"];
+    const SERVICES: [&str; 7] = [
+        "coordinator",
+        "task-engine",
+        "auto-replay",
+        "audit-report",
+        "dualtrack-coordinator",
+        "dualtrack-task-engine",
+        "dualtrack-auto-replay",
+    ];
     // The only shipped place that links several services, and the simulator; the edge is a part of
-    // the coordinator that the simulator need not link.
+    // the coordinator that the simulator need not link, and each program links its own service.
     const LINKERS: [&str; 2] = ["dualtrack", "simulation"];
-    const PARTS: [(&str, &str); 1] = [("coordinator-edge", "coordinator")];
+    const PARTS: [(&str, &str); 4] = [
+        ("coordinator-edge", "coordinator"),
+        ("dualtrack-coordinator", "coordinator"),
+        ("dualtrack-task-engine", "task-engine"),
+        ("dualtrack-auto-replay", "auto-replay"),
+    ];
     for (from, to) in edges() {
         let to_service = SERVICES.contains(&to.as_str());
         let is_part = PARTS.contains(&(from.as_str(), to.as_str()));

@@ -52,7 +52,8 @@ fn explain(bytes: &[u8], below: &str, why: &serde_path_to_error::Error<serde_jso
     let inner = missing.map_or(inner.clone(), |name| format!("{inner}/{}", escaped(name)));
     let pointer = format!("{below}{inner}");
     let value = serde_json::from_slice::<Value>(bytes).ok().and_then(|all| all.pointer(&inner).cloned());
-    let mut problem = Problem::new(Code::InvalidField, format!("{pointer}: {said}")).field(pointer);
+    let named = if pointer.is_empty() { "the body" } else { &pointer };
+    let mut problem = Problem::new(Code::InvalidField, format!("{named}: {said}")).field(pointer.clone());
     if let Some(limit) = limit_of(&inner, said) {
         problem.detail = format!("{}; {limit} is what it may be", problem.detail);
         problem = problem.limit(limit);

@@ -3,7 +3,7 @@
 //! restart, and nothing that somebody made or changed is.
 //!
 //! ```text
-//! version u8 | last id i64 | HMAC-SHA-256 of list, version and id, first 16 bytes      (Base64 for URLs)
+//! version u8 | position i64 | HMAC-SHA-256 of list, version and position, first 16 bytes      (Base64 for URLs)
 //! ```
 
 use base64::Engine as _;
@@ -11,7 +11,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use rest_contract::{Code, Problem};
 use sha2::Sha256;
-use task_events::{Sha256Hash, TaskId};
+use task_events::Sha256Hash;
 
 const VERSION: u8 = 1;
 const TAG_BYTES: usize = 16;
@@ -20,7 +20,7 @@ const TAG_BYTES: usize = 16;
 const MAX_TEXT: usize = 128;
 
 /// Writes and reads the cursors of one list.
-pub(super) struct Cursors {
+pub(crate) struct Cursors {
     secret: [u8; 32],
     /// Hash of what is listed and in which order.
     list: Sha256Hash,
@@ -31,17 +31,17 @@ impl Cursors {
         Self { secret, list }
     }
 
-    /// The cursor behind a task.
-    pub fn behind(&self, last: TaskId) -> String {
+    /// The cursor of a position: what was shown last, or comes next, as the list has it.
+    pub fn at(&self, position: i64) -> String {
         let mut bytes = vec![VERSION];
-        bytes.extend_from_slice(&last.raw().to_be_bytes());
+        bytes.extend_from_slice(&position.to_be_bytes());
         let tag = self.mac(&bytes).finalize().into_bytes();
         bytes.extend_from_slice(&tag[..TAG_BYTES]);
         BASE64_URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The task behind which the page begins.
-    pub fn read(&self, text: &str) -> Result<TaskId, Problem> {
+    /// The position of a cursor, which may be any number.
+    pub fn read(&self, text: &str) -> Result<i64, Problem> {
         let refused = || {
             let why = "cursor does not belong to this list: it was edited, or given for other filters or another order";
             Problem::new(Code::InvalidCursor, why).field("cursor").value(text)
@@ -50,10 +50,9 @@ impl Cursors {
         let bytes = bytes.and_then(|text| BASE64_URL_SAFE_NO_PAD.decode(text).ok()).ok_or_else(refused)?;
         let (says, tag) = bytes.split_last_chunk::<TAG_BYTES>().ok_or_else(refused)?;
         self.mac(says).verify_truncated_left(tag).map_err(|_| refused())?;
-        let (version, id) = says.split_first().ok_or_else(refused)?;
-        let id: [u8; 8] = id.try_into().map_err(|_| refused())?;
-        let known = *version == VERSION;
-        TaskId::from_raw(i64::from_be_bytes(id)).filter(|_| known).ok_or_else(refused)
+        let (version, position) = says.split_first().ok_or_else(refused)?;
+        let position: [u8; 8] = position.try_into().map_err(|_| refused())?;
+        Some(i64::from_be_bytes(position)).filter(|_| *version == VERSION).ok_or_else(refused)
     }
 
     fn mac(&self, says: &[u8]) -> Hmac<Sha256> {
@@ -78,10 +77,10 @@ mod tests {
 
     #[test]
     fn a_cursor_is_read_by_its_own_list_and_unchanged_only() {
-        let (own, id) = (cursors(1, "a"), TaskId::from_raw(77).expect("an id"));
-        let text = own.behind(id);
-        assert_eq!(own.read(&text).expect("its own"), id);
-        assert_eq!(cursors(1, "a").read(&text).expect("after a restart"), id);
+        let (own, position) = (cursors(1, "a"), 77);
+        let text = own.at(position);
+        assert_eq!(own.read(&text).expect("its own"), position);
+        assert_eq!(cursors(1, "a").read(&text).expect("after a restart"), position);
         for foreign in [cursors(1, "b"), cursors(2, "a")] {
             assert_eq!(foreign.read(&text).expect_err("foreign").code, Code::InvalidCursor);
         }

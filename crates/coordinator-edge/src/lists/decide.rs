@@ -27,8 +27,9 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
             return Err(bad_field("/run_no", 0, "the run that was looked at, from 1").into());
         }
         edge.known_partition(task)?;
-        let (run_no, outcome, note) = (RunNo(asked.run_no), asked.outcome, asked.note);
-        let answer = edge.surface.about(task, Command::Review { task, run_no, outcome, actor, note }).await;
+        let ReviewRequest { outcome, instead_of, note, .. } = asked;
+        let run_no = RunNo(asked.run_no);
+        let answer = edge.surface.about(task, Command::Review { task, run_no, outcome, instead_of, actor, note }).await;
         if answer == Answer::Reviewed {
             return reply::json(StatusCode::OK, &Reviewed { task_id: task });
         }

@@ -127,9 +127,89 @@ fn take(list: &List, parts: &[Part], limit: usize) -> (Vec<TaskSummary>, Option<
         }
     }
     let all = found(list, parts);
+    let settled = parts.iter().filter(|part| part.to == To::All).filter_map(|part| part.settled_to).min();
     let sure = all.iter().take_while(|(id, _)| known.is_none_or(|known| !list.before(known, *id)));
-    let shown: Vec<_> = sure.take(limit).collect();
+    let mut shown: Vec<_> = sure.take(limit).collect();
     let full = shown.len() == limit && (known.is_some() || all.len() > limit);
-    let last = if full { shown.last().map(|(id, _)| *id) } else { known };
+    let mut last = if full { shown.last().map(|(id, _)| *id) } else { known };
+    // A cursor must not pass a task that was given its id and is not in the log yet.
+    if let (Some(end), Some(settled)) = (last, settled)
+        && end > settled
+    {
+        shown.retain(|(id, _)| *id <= settled);
+        // Never back to what was shown on an earlier page.
+        last = Some(TaskId::from_raw(list.low.raw() - 1).map_or(settled, |before| before.max(settled)));
+    }
     (shown.into_iter().map(|(_, task)| (*task).clone()).collect(), last)
+}
+
+#[cfg(test)]
+mod tests {
+    use coordinator::owner::TaskFilter;
+    use task_events::{RunNo, TaskState, Text};
+
+    use super::*;
+
+    fn id(raw: i64) -> TaskId {
+        TaskId::from_raw(raw).expect("an id")
+    }
+
+    fn task(raw: i64) -> TaskSummary {
+        TaskSummary {
+            id: id(raw),
+            state: TaskState::Created,
+            run_no: RunNo(1),
+            created_at: 0,
+            completed_at: None,
+            task_type: "t".into(),
+            queue: "t".into(),
+            creator: "c".into(),
+            worker_id: Text::default(),
+            error_code: None,
+            error_summary: None,
+            category: None,
+            failed_step: None,
+            labels: BTreeMap::new(),
+            review: None,
+        }
+    }
+
+    // A partition that was looked at to its end.
+    fn part(number: u16, tasks: &[i64], settled_to: Option<i64>) -> Part {
+        let mut part = Part::new(PartitionId(number));
+        part.to = To::All;
+        part.open = tasks.iter().map(|raw| (id(*raw), task(*raw))).collect();
+        part.settled_to = settled_to.map(id);
+        part
+    }
+
+    #[test]
+    fn a_cursor_never_passes_what_may_still_turn_up_before_it() {
+        let list = |low: i64| List {
+            review: false,
+            filter: TaskFilter::default(),
+            low: id(low),
+            high: id(i64::MAX),
+            oldest_first: true,
+        };
+        let page = |low: i64, limit: usize, parts: &[Part]| {
+            let (tasks, last) = take(&list(low), parts, limit);
+            (tasks.iter().map(|task| task.id.raw()).collect::<Vec<_>>(), last.map(TaskId::raw))
+        };
+        // A create of the second one has the id 25 and is not in the log yet.
+        let parts = [part(0, &[10, 30, 50], Some(99)), part(1, &[20, 24], Some(24))];
+        assert_eq!(page(1, 2, &parts), (vec![10, 20], Some(20)));
+        assert_eq!(page(1, 4, &parts), (vec![10, 20, 24], Some(24)), "30 lies behind it");
+        assert_eq!(page(25, 1, &[part(0, &[30, 50], Some(99)), part(1, &[], Some(24))]), (vec![], Some(24)));
+        assert_eq!(
+            page(29, 1, &[part(0, &[30, 50], Some(99)), part(1, &[], Some(24))]),
+            (vec![], Some(28)),
+            "never back"
+        );
+        // The last page has no cursor that could pass anything.
+        assert_eq!(page(1, 9, &parts), (vec![10, 20, 24, 30, 50], None));
+        // One that does not answer is named, and waited for by nobody.
+        assert_eq!(page(1, 4, &[part(0, &[10, 30, 50], Some(99)), part(1, &[], None)]), (vec![10, 30, 50], None));
+        assert_eq!(page(1, 2, &[part(0, &[10, 30, 50], Some(99)), part(1, &[], None)]), (vec![10, 30], Some(30)));
+    }
 }

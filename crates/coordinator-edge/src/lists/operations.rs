@@ -17,9 +17,18 @@ fn name(name: &str, about: &str) -> Parameter {
     Parameter::query(name, schema::<forms::Name>(), about)
 }
 
+/// How much a page holds.
+pub(crate) fn page_limit(about: &str) -> Parameter {
+    Parameter::query("limit", json!({ "type": "integer", "minimum": 1, "maximum": MAX_PAGE }), about)
+}
+
+/// Which page.
+pub(crate) fn page_cursor() -> Parameter {
+    Parameter::query("cursor", json!({ "type": "string" }), "`next_cursor` of the page before.")
+}
+
 // Parameters of both lists.
 fn list(id: &'static str, summary: &'static str) -> Operation {
-    let limit = json!({ "type": "integer", "minimum": 1, "maximum": MAX_PAGE });
     let order = json!({ "type": "string", "enum": ["newest", "oldest"] });
     Operation::new(id, summary)
         .about(PAGES)
@@ -28,8 +37,8 @@ fn list(id: &'static str, summary: &'static str) -> Operation {
         .takes(name("creator", "Client that created it."))
         .takes(name("code", "Code of the last failure."))
         .takes(Parameter::query("order", order, "By creation.").default("newest"))
-        .takes(Parameter::query("limit", limit, "Most tasks of the page.").default(DEFAULT_PAGE))
-        .takes(Parameter::query("cursor", json!({ "type": "string" }), "`next_cursor` of the page before."))
+        .takes(page_limit("Most tasks of the page.").default(DEFAULT_PAGE))
+        .takes(page_cursor())
         .refuses(PARAMETERS)
         .refuses(&[Code::InvalidField, Code::InvalidCursor, Code::StoreUnavailable])
 }
@@ -48,8 +57,11 @@ pub(super) fn tasks() -> Operation {
     list("listTasks", "Lists tasks: every filter that is given must hold")
         .takes(Parameter::query("state", states, "Any of these states, separated by commas; all without it."))
         .takes(name("worker", "Worker of the last attempt."))
-        .takes(time("from", "Created at this time or after it, Unix ms."))
-        .takes(time("to", "Created before this time, Unix ms."))
+        .takes(time(
+            "from",
+            "Unix ms. The time in the task's id, which is within a second of its creation, is this one or later.",
+        ))
+        .takes(time("to", "Unix ms. The time in the task's id is before this one."))
         .takes(Parameter::query("label", labels, "`KEY=VALUE`, once for each label."))
         .answers::<TasksPage>(200, "A page, in the order asked for; each task is on one page only.")
         .answers::<TasksPage>(207, "The same, but partitions did not answer: their open tasks are missing.")
@@ -65,10 +77,12 @@ pub(super) fn decide() -> Operation {
     let asked = ReviewRequest {
         run_no: 1,
         outcome: ReviewOutcome::Abandoned,
+        instead_of: None,
         actor: Some("anna".into()),
         note: "the customer is gone".into(),
     };
     Operation::new("reviewTask", "Puts a decision about a closed task on record")
+        .about("Another decision that stands is taken back only if `instead_of` names it.")
         .takes(Parameter::path("id", schema::<forms::TaskIdText>(), "Task."))
         .body(MAX_BODY_BYTES, &asked)
         .answers::<Reviewed>(200, "The decision is on record.")

@@ -12,8 +12,9 @@ use task_events::{PartitionId, TaskId};
 
 use crate::Edge;
 
-/// Most tasks of its memory that an owner looks at for a page: it decides nothing meanwhile.
-const LOOK_MEMORY: usize = 4_096;
+/// Most tasks of its memory that an owner looks at for a page: it decides nothing meanwhile. What is asked
+/// for has an index there, so these are tasks that match, but where several filters meet.
+const LOOK_MEMORY: usize = 1_024;
 
 /// What is listed, and how.
 #[derive(Clone, Debug)]
@@ -49,6 +50,12 @@ impl List {
         Self { low, high, ..self.clone() }
     }
 
+    // Whether the store may have tasks of the list: all that it has are closed.
+    fn may_have_ended(&self) -> bool {
+        let states = &self.filter.states;
+        self.review || states.is_empty() || states.iter().any(|state| state.is_terminal())
+    }
+
     fn ended(&self) -> EndedList {
         match &self.filter.code {
             _ if self.review => EndedList::Review,
@@ -78,6 +85,8 @@ pub(super) struct Part {
     /// Tasks of the store that match.
     pub ended: BTreeMap<TaskId, TaskSummary>,
     pub answered: bool,
+    /// Of a list that begins with the oldest: up to this id no task can turn up any more that is not known.
+    pub settled_to: Option<TaskId>,
     /// Tasks of the memory and entries of the store.
     looked_at: (u64, u64),
 }
@@ -85,7 +94,17 @@ pub(super) struct Part {
 impl Part {
     pub fn new(partition: PartitionId) -> Self {
         let (open, ended) = Default::default();
-        Self { partition, memory: To::Nothing, to: To::Nothing, open, ended, answered: true, looked_at: (0, 0) }
+        let nothing = To::Nothing;
+        Self {
+            partition,
+            memory: nothing,
+            to: nothing,
+            open,
+            ended,
+            answered: true,
+            settled_to: None,
+            looked_at: (0, 0),
+        }
     }
 
     /// How many tasks were looked at.
@@ -113,6 +132,10 @@ impl Part {
             To::Id(last) => list.behind(last),
             To::All => return Ok(()),
         };
+        if !list.may_have_ended() {
+            self.to = self.memory;
+            return Ok(());
+        }
         if let To::Id(known) = self.memory {
             if list.oldest_first { high = high.min(known) } else { low = low.max(known) }
         }
@@ -152,7 +175,8 @@ impl Part {
             self.answered = false;
             return;
         };
-        if let Looked::Tasks { tasks, looked_at, looked_to } = *looked {
+        if let Looked::Tasks { tasks, looked_at, looked_to, settled_to } = *looked {
+            self.settled_to = settled_to;
             self.looked_at.0 += looked_at;
             self.open.extend(tasks.into_iter().map(|task| (task.id, task)));
             self.memory = looked_to.map_or(To::All, To::Id);

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use axum::http::Uri;
 use coordinator::owner::TaskFilter;
-use rest_contract::{DEFAULT_PAGE, ListOrder, MAX_LABELS, MAX_PAGE, Problem};
+use rest_contract::{DEFAULT_PAGE, ListOrder, MAX_LABELS, Problem};
 use serde::Serialize;
 use task_events::{
     MAX_PARTITIONS, MAX_SEQUENCE, MAX_TASK_MS, PartitionId, Sha256Hash, TASK_ID_EPOCH_MS, TaskId, TaskState, Text,
 };
 
-use crate::problems::{Failure, bad_field, bad_parameter, defect};
-use crate::upstream::parameters::query_with_lists;
+use crate::problems::{Failure, bad_parameter, defect};
+use crate::upstream::parameters::{page_limit, query_with_lists};
 use crate::upstream::validate::name_of;
 
 /// Filters that a list takes besides those of every list.
@@ -65,7 +65,7 @@ pub(super) fn asked(uri: &Uri, kind: &'static str, filters: &[&str]) -> Result<A
     let order = given.get("order").map_or(Ok(ListOrder::default()), |text| {
         ListOrder::named(text).ok_or_else(|| bad_parameter("order", text, "newest or oldest"))
     })?;
-    let limit = limit(given.get("limit"))?;
+    let limit = page_limit(given.get("limit"), DEFAULT_PAGE)?;
     let filter = TaskFilter { states, task_type, queue, creator, worker, code, labels: label_map(labels)? };
     let named = Named { kind, filter: &filter, from, to, order };
     let list = serde_json::to_vec(&named).map_err(|why| defect(why.to_string()))?;
@@ -93,17 +93,6 @@ fn time(given: &BTreeMap<String, String>, name: &str) -> Result<Option<i64>, Pro
         at.ok_or_else(|| bad_parameter(name, text, "a time in Unix ms, 0 or later"))
     };
     given.get(name).map(read).transpose()
-}
-
-// What cannot be meant is refused and never cut silently: a caller that asks for everything shall know
-// that it does not get it.
-fn limit(text: Option<&String>) -> Result<usize, Problem> {
-    let Some(text) = text else { return Ok(DEFAULT_PAGE as usize) };
-    let limit = text.parse::<u32>().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
-    limit.map(|limit| limit as usize).ok_or_else(|| {
-        let value = text.parse::<i64>().map_or_else(|_| text.as_str().into(), serde_json::Value::from);
-        bad_field("limit", value, &format!("1 to {MAX_PAGE}")).limit(MAX_PAGE)
-    })
 }
 
 fn label_map(labels: Vec<String>) -> Result<BTreeMap<Text, Text>, Problem> {

@@ -7,6 +7,7 @@ use event_log::EventLog;
 use rest_contract::{ListOrder, PageEnd, TasksPage};
 use service_kit::Clock;
 use snapshot_store::{SnapshotStore, TaskSummary};
+use task_events::TaskId;
 
 use super::cursor::Cursors;
 use super::item::item;
@@ -32,20 +33,21 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         let cursors = Cursors::new(self.cursor_secret().await?, list);
         let list = List { review, filter, low, high, oldest_first: order == ListOrder::Oldest };
         let list = match cursor {
-            Some(text) => list.rest(cursors.read(&text)?),
+            Some(text) => list.rest(TaskId::from_raw(cursors.read(&text)?).unwrap_or(TaskId::ZERO)),
             None => list,
         };
         let page = self.page(&list, limit).await.map_err(store_failure)?;
         let end = PageEnd {
-            next_cursor: page.last.map(|last| cursors.behind(last)),
+            next_cursor: page.last.map(|last| cursors.at(last.raw())),
             looked_at: page.looked_at,
-            looked_to: page.last.map(task_events::TaskId::unix_ms),
+            looked_to: page.last.map(TaskId::unix_ms),
             unanswered: page.unanswered,
         };
         Ok((page.tasks, end))
     }
 
-    async fn cursor_secret(&self) -> Result<[u8; 32], Failure> {
+    /// What cursors are authenticated with.
+    pub(crate) async fn cursor_secret(&self) -> Result<[u8; 32], Failure> {
         let agree = || async {
             let proposed: Vec<u8> = (0..4).flat_map(|_| self.random().to_be_bytes()).collect();
             self.store.secret(SECRET, proposed.try_into().unwrap_or_default()).await

@@ -1,7 +1,8 @@
 //! What the document says of what operators see and do.
 
 use rest_contract::{
-    Code, ControlRequest, DrainView, MAX_BODY_BYTES, PartitionAnswers, QueuesView, WorkerDetail, WorkersView, forms,
+    ActivateRequest, Code, ControlRequest, DrainView, MAX_BODY_BYTES, PartitionAnswers, QueuesView, RulesView,
+    WorkerDetail, WorkersView, forms,
 };
 
 use crate::api::{BODY, Operation, PARAMETERS, Parameter, schema};
@@ -66,4 +67,18 @@ pub(super) fn drain() -> Operation {
 
 pub(super) fn release() -> Operation {
     everywhere(acts("releaseWorker", "Lets a drained or quarantined worker take work again", "id", "Worker."))
+}
+
+pub(super) fn rules() -> Operation {
+    looks("getRules", "Reads which acceptance rules are active, and who knows which")
+        .answers::<RulesView>(200, "Rules by partition, members by group.")
+        .answers::<RulesView>(207, PARTLY)
+}
+
+pub(super) fn activate() -> Operation {
+    everywhere(looks("activateRules", "Activates acceptance rules in every partition, for good"))
+        .body(MAX_BODY_BYTES, &ActivateRequest { version: 2 })
+        .about("Refused while any live member of a group does not know them. There is no way back.")
+        .refuses(BODY)
+        .refuses(&[Code::RulesUnsupported, Code::RulesNotForward, Code::LogUnavailable])
 }

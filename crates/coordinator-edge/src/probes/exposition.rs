@@ -1,93 +1,169 @@
-//! Prometheus' text exposition format, version 0.0.4.
+//! What metrics read off the owners when somebody asks.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 
-use coordinator::surface::{PartitionStatus, Status};
-use service_kit::Metrics;
-use task_events::PartitionId;
+use coordinator::metrics::{
+    PARTITION_BACKLOG, PARTITION_EPOCH, PARTITION_IN_FLIGHT, PARTITION_OPEN_TASKS, PARTITION_OWED_BYTES,
+    PARTITION_OWED_ROWS, PARTITION_RECORDS, QUEUE_BACKLOG, QUEUE_OPEN_TASKS, QUEUE_RUNNING, SNAPSHOT_LAG_RECORDS,
+    SNAPSHOT_LAG_SECONDS, ZOMBIE_REJECTED,
+};
+use coordinator::owner::{OwnerFacts, QueueFacts};
+use coordinator::service::GROUP;
+use coordinator::surface::Status;
+use service_http::probes::STANDINGS;
+pub(super) use service_http::probes::standings;
+use service_kit::Described;
+use service_kit::metrics::Scrape;
+use task_core::Reason;
+use task_events::{Offset, PartitionId};
 
-/// Everything there is to tell.
-pub(super) fn text(metrics: &Metrics, status: &Status) -> String {
-    let mut out = String::new();
-    for (name, value) in metrics.counters() {
-        let kind = if name.ends_with("_total") { "counter" } else { "untyped" };
-        head(&mut out, name, kind, "a number of this process");
-        line(&mut out, name, "", value);
-    }
-    let alarms = metrics.alarms();
-    head(&mut out, "alarms_total", "counter", "how often an alarm went off");
-    for (name, alarm) in &alarms {
-        line(&mut out, "alarms_total", &label("alarm", name), alarm.count);
-    }
-    head(&mut out, "alarm_active", "gauge", "1 while an alarm stands");
-    for (name, alarm) in &alarms {
-        line(&mut out, "alarm_active", &label("alarm", name), u64::from(alarm.active));
-    }
-    head(&mut out, "partitions", "gauge", "partitions of the topic");
-    line(&mut out, "partitions", "", u64::from(status.partitions));
-    for (name, help, of) in PER_PARTITION {
-        head(&mut out, name, "gauge", help);
-        for (PartitionId(partition), owner) in &status.assigned {
-            line(&mut out, name, &label("partition", &partition.to_string()), of(owner));
-        }
-    }
-    out
-}
+/// Queues that are told by name; what the names cost must not rest on who makes up names.
+const QUEUES: usize = 50;
 
-type PerPartition = (&'static str, &'static str, fn(&PartitionStatus) -> u64);
-
-const PER_PARTITION: [PerPartition; 6] = [
-    ("partition_owning", "1 once the own claim was read back", |owner| u64::from(owner.owning)),
-    ("partition_applied_offset", "offset of the next record to fold", |owner| owner.applied.0),
-    ("partition_backlog", "tasks that could be handed out now", |owner| owner.backlog as u64),
-    ("partition_open_tasks", "open tasks", |owner| owner.open_tasks as u64),
-    ("partition_in_flight", "own records between append and read-back", |owner| owner.in_flight as u64),
-    ("partition_owed_bytes", "rows owed to the store, bytes", |owner| owner.owed_bytes as u64),
+/// All that is set here.
+const ALL: [&Described; 13] = [
+    &PARTITION_BACKLOG,
+    &PARTITION_OPEN_TASKS,
+    &PARTITION_IN_FLIGHT,
+    &PARTITION_OWED_BYTES,
+    &PARTITION_EPOCH,
+    &PARTITION_OWED_ROWS,
+    &SNAPSHOT_LAG_RECORDS,
+    &SNAPSHOT_LAG_SECONDS,
+    &PARTITION_RECORDS,
+    &ZOMBIE_REJECTED,
+    &QUEUE_BACKLOG,
+    &QUEUE_OPEN_TASKS,
+    &QUEUE_RUNNING,
 ];
 
-fn head(out: &mut String, name: &str, kind: &str, help: &str) {
-    let name = sane(name);
-    // Writing to a text cannot fail.
-    let _ = writeln!(out, "# HELP dualtrack_{name} {help}\n# TYPE dualtrack_{name} {kind}");
+/// Sets what status, log and owners said; of those that did not answer in time nothing is set.
+pub(super) fn fill(
+    scrape: &mut Scrape<'_>,
+    status: &Status,
+    ends: &BTreeMap<PartitionId, Offset>,
+    facts: &BTreeMap<PartitionId, OwnerFacts>,
+) {
+    scrape.clear(&ALL);
+    scrape.clear(&STANDINGS);
+    let folds = status.assigned.iter().map(|(partition, owner)| (*partition, super::standing(owner))).collect();
+    standings(scrape, (GROUP, status.partitions), &folds, ends);
+    for (partition, owner) in &status.assigned {
+        let name = partition.to_string();
+        let of = [name.as_str()];
+        scrape.set(&PARTITION_BACKLOG, &of, owner.backlog as u64);
+        scrape.set(&PARTITION_OPEN_TASKS, &of, owner.open_tasks as u64);
+        scrape.set(&PARTITION_IN_FLIGHT, &of, owner.in_flight as u64);
+        scrape.set(&PARTITION_OWED_BYTES, &of, owner.owed_bytes as u64);
+    }
+    for (partition, facts) in facts {
+        owner(scrape, &partition.to_string(), facts);
+    }
+    queues(scrape, facts.values().flat_map(|facts| &facts.queues));
 }
 
-fn line(out: &mut String, name: &str, labels: &str, value: u64) {
-    let _ = writeln!(out, "dualtrack_{}{labels} {value}", sane(name));
+fn owner(scrape: &mut Scrape<'_>, partition: &str, facts: &OwnerFacts) {
+    scrape.set(&PARTITION_EPOCH, &[partition], u64::from(facts.epoch.0));
+    scrape.set(&PARTITION_OWED_ROWS, &[partition], facts.owed_rows);
+    scrape.set(&SNAPSHOT_LAG_RECORDS, &[partition], facts.behind);
+    scrape.set_ms(&SNAPSHOT_LAG_SECONDS, &[partition], facts.overdue_ms);
+    scrape.set(&PARTITION_RECORDS, &[partition, "accepted"], facts.accepted);
+    scrape.set(&PARTITION_RECORDS, &[partition, "quarantined"], facts.quarantined);
+    let mut zombies = 0;
+    for (reason, count) in Reason::ALL.iter().zip(&facts.rejected) {
+        scrape.set(&PARTITION_RECORDS, &[partition, reason.as_str()], *count);
+        zombies += if is_zombie(*reason) { *count } else { 0 };
+    }
+    scrape.set(&ZOMBIE_REJECTED, &[partition], zombies);
 }
 
-fn label(name: &str, value: &str) -> String {
-    let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    format!("{{{name}=\"{value}\"}}")
+// The fences: whoever wrote that was an owner, a run or an attempt that is over.
+const fn is_zombie(reason: Reason) -> bool {
+    matches!(reason, Reason::StaleEpoch | Reason::ClaimConflict | Reason::WrongRun | Reason::WrongAttempt)
 }
 
-fn sane(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect()
+fn queues<'a>(scrape: &mut Scrape<'_>, facts: impl Iterator<Item = &'a QueueFacts>) {
+    let mut sums: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
+    for queue in facts {
+        let sum = sums.entry(&queue.queue).or_default();
+        *sum = [sum[0] + queue.ready, sum[1] + queue.open, sum[2] + queue.running];
+    }
+    let mut all: Vec<_> = sums.into_iter().collect();
+    all.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    let mut rest = [0; 3];
+    for (at, (queue, sum)) in all.into_iter().enumerate() {
+        if at < QUEUES {
+            tell(scrape, queue, sum);
+        } else {
+            rest = [rest[0] + sum[0], rest[1] + sum[1], rest[2] + sum[2]];
+        }
+    }
+    if rest != [0; 3] {
+        tell(scrape, "_other", rest);
+    }
+}
+
+fn tell(scrape: &mut Scrape<'_>, queue: &str, [ready, open, running]: [u64; 3]) {
+    scrape.set(&QUEUE_BACKLOG, &[queue], ready);
+    scrape.set(&QUEUE_OPEN_TASKS, &[queue], open);
+    scrape.set(&QUEUE_RUNNING, &[queue], running);
 }
 
 #[cfg(test)]
 mod tests {
+    use coordinator::surface::PartitionStatus;
+    use service_kit::Metrics;
+    use task_events::PartitionEpoch;
+
     use super::*;
 
+    fn facts(queues: usize) -> OwnerFacts {
+        let queue = |n: usize| QueueFacts {
+            queue: format!("q{n:03}").into(),
+            paused: false,
+            ready: n as u64,
+            running: 1,
+            open: 2,
+            polled_ms_ago: None,
+        };
+        OwnerFacts {
+            epoch: PartitionEpoch(3),
+            owed_rows: 4,
+            behind: 5,
+            overdue_ms: 1_500,
+            accepted: 6,
+            quarantined: 0,
+            rejected: vec![7; Reason::ALL.len()],
+            queues: (0..queues).map(queue).collect(),
+        }
+    }
+
     #[test]
-    fn every_line_is_a_comment_or_a_sample() {
-        let metrics = Metrics::default();
-        metrics.counter("http_requests_total").add(3);
-        metrics.counter("lag-records").set(7);
-        metrics.alarm("store", "it is \"away\"");
-        let mut status = Status { partitions: 4, ..Status::default() };
-        status.assigned.insert(PartitionId(2), PartitionStatus { backlog: 5, ..PartitionStatus::default() });
-        let text = text(&metrics, &status);
+    fn what_owners_say_is_told_and_what_did_not_answer_is_not() {
+        let (metrics, mut status) = (Metrics::default(), Status { partitions: 4, ..Status::default() });
+        for partition in [1, 2] {
+            let owner = PartitionStatus { owning: true, applied: Offset(8), backlog: 5, ..PartitionStatus::default() };
+            status.assigned.insert(PartitionId(partition), owner);
+        }
+        let ends = [(PartitionId(2), Offset(11))].into();
+        let facts = [(PartitionId(2), facts(60))].into();
+        let text = metrics.scrape(|scrape| fill(scrape, &status, &ends, &facts));
         for wanted in [
-            "# TYPE dualtrack_http_requests_total counter\ndualtrack_http_requests_total 3\n",
-            "dualtrack_lag_records 7\n",
-            "dualtrack_alarm_active{alarm=\"store\"} 1\n",
-            "dualtrack_partition_backlog{partition=\"2\"} 5\n",
+            "dualtrack_partitions 4\n",
+            "dualtrack_partition_owning{service=\"coordinator\",partition=\"1\"} 1\n",
+            "dualtrack_partition_lag_records{service=\"coordinator\",partition=\"2\"} 3\n",
+            "dualtrack_partition_backlog{partition=\"1\"} 5\n",
+            "dualtrack_snapshot_lag_seconds{partition=\"2\"} 1.5\n",
+            "dualtrack_partition_records_total{partition=\"2\",verdict=\"stale_epoch\"} 7\n",
+            "dualtrack_zombie_rejected_total{partition=\"2\"} 28\n",
+            "dualtrack_queue_backlog{queue=\"q059\"} 59\n",
+            // 0 to 9
+            "dualtrack_queue_backlog{queue=\"_other\"} 45\n",
         ] {
             assert!(text.contains(wanted), "{wanted} is not in\n{text}");
         }
-        for line in text.lines().filter(|line| !line.starts_with('#')) {
-            let (name, value) = line.rsplit_once(' ').expect("a sample");
-            assert!(name.starts_with("dualtrack_") && value.parse::<u64>().is_ok(), "{line}");
+        for gone in ["lag_records{service=\"coordinator\",partition=\"1\"}", "queue=\"q009\""] {
+            assert!(!text.contains(gone), "{gone} is in\n{text}");
         }
     }
 }

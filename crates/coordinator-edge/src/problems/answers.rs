@@ -4,7 +4,7 @@ use coordinator::owner::{Answer, Why};
 use rest_contract::{Code, Problem};
 use serde_json::Value;
 use task_core::decide::Refusal;
-use task_events::{RunNo, TaskId, TaskState, Text};
+use task_events::{RuleVersion, RunNo, TaskId, TaskState, Text};
 
 use super::{Failure, defect};
 
@@ -48,6 +48,7 @@ pub(crate) fn failure_of(answer: Answer, asked: &Asked) -> Failure {
         Answer::NotFound => Problem::new(Code::TaskUnknown, "no task has this id"),
         Answer::Gone => Problem::new(Code::ReplayWindowOver, "the task is older than 30 days; its rows are gone"),
         Answer::Refused(refusal) => refused(refusal),
+        Answer::RulesRefused { version, active, known } => rules_refused(version, active, known),
         Answer::Unavailable(Why::Unwritable) => return defect("a request was let in that the schema cannot hold"),
         Answer::Unavailable(why) => unavailable(why),
         Answer::OutcomeUnknown { task_id } => return unknown(task_id, asked),
@@ -64,6 +65,7 @@ pub(crate) fn failure_of(answer: Answer, asked: &Asked) -> Failure {
         | Answer::Why(_)
         | Answer::Found(_)
         | Answer::Looked(_)
+        | Answer::RulesActive
         | Answer::WorkerReleased => return defect(format!("the owner answered another question: {answer:?}")),
     };
     Failure(match asked.task {
@@ -95,11 +97,29 @@ fn refused(refusal: Refusal) -> Problem {
             .value(named.0)
             .limit(current.0)
             .fact("run_no", current.0),
+        Refusal::Decided(stands) => {
+            let problem = Problem::new(Code::StateConflict, text).field("/instead_of");
+            match stands {
+                Some(outcome) => problem.limit(outcome.as_str()).fact("outcome", outcome.as_str()),
+                None => problem,
+            }
+        }
         Refusal::DeadlinePassed { deadline, now } => {
             Problem::new(Code::InvalidField, text).field("/deadline").value(deadline).limit(now)
         }
         Refusal::UnknownStep => Problem::new(Code::UnknownStep, text).field("/from_step"),
     }
+}
+
+fn rules_refused(version: RuleVersion, active: RuleVersion, known: RuleVersion) -> Problem {
+    let problem = if version < active {
+        let text = format!("rules {active} are active in this partition, rules {version} cannot be activated any more");
+        Problem::new(Code::RulesNotForward, text).limit(active.0)
+    } else {
+        let text = format!("the owner of this partition knows rules up to {known}; nothing was written");
+        Problem::new(Code::RulesUnsupported, text).limit(known.0)
+    };
+    problem.field("/version").value(version.0)
 }
 
 fn unavailable(why: Why) -> Problem {

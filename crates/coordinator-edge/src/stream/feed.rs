@@ -1,5 +1,6 @@
 //! Feeds one stream: its partitions in turns, record by record, into a channel that holds few bytes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coordinator::surface::Peers;
@@ -9,14 +10,14 @@ use futures::stream::{StreamExt as _, select_all, unfold};
 use rest_contract::{Code, Problem};
 use service_kit::{Clock, Shutdown, within};
 use snapshot_store::SnapshotStore;
-use task_events::Offset;
+use task_events::{Offset, PartitionId};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::filter::Filter;
 use super::position::Position;
 use super::reader::{Batch, Reader};
 use super::show::shown;
-use super::{End, Message, WAITING_BYTES};
+use super::{End, Ended, Message, WAITING_BYTES};
 use crate::Edge;
 use crate::problems::Failure;
 
@@ -29,6 +30,8 @@ pub(super) struct Feed<L, S, C, P> {
     pub edge: Edge<L, S, C, P>,
     pub filter: Filter,
     pub position: Position,
+    /// Where the partitions end, if the stream goes no further.
+    pub ends: Option<BTreeMap<PartitionId, Offset>>,
     pub send: mpsc::Sender<Message>,
     /// Bytes that the channel has room for.
     pub room: Arc<Semaphore>,
@@ -39,8 +42,8 @@ pub(super) struct Feed<L, S, C, P> {
 struct Gone;
 
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Feed<L, S, C, P> {
-    /// Runs until the reader goes, is too slow, or the instance shuts down. Why is told before the
-    /// channel is closed.
+    /// Runs until its end is reached, the reader goes, is too slow, or the instance shuts down. Why is told
+    /// before the channel is closed.
     pub async fn run(mut self, shutdown: Shutdown) {
         let (end, closed) = (self.end.clone(), self.send.clone());
         let gone = async move { closed.closed().await };
@@ -49,29 +52,37 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Feed<L, S, C, P> {
             let stops = select(shutdown.requested(), Box::pin(gone));
             match select(feeds, stops).await {
                 Either::Left((why, _)) => why,
-                Either::Right(_) => Problem::new(Code::Draining, "the instance shuts down; go on with the last cursor"),
+                Either::Right(_) => {
+                    let text = "the instance shuts down; go on with the last cursor";
+                    Ended::Failed(Problem::new(Code::Draining, text))
+                }
             }
         };
         *end.lock() = Some(why);
     }
 
-    async fn feed(&mut self) -> Problem {
+    async fn feed(&mut self) -> Ended {
         let turns = Arc::new(Semaphore::new(1));
         let readers = self.position.next.iter().map(|(partition, next)| {
-            let reader = Reader::new(self.edge.clone(), *partition, *next, turns.clone());
-            unfold(reader, |mut reader| async move { Some((reader.batch().await, reader)) }).boxed()
+            let end = self.ends.as_ref().and_then(|ends| ends.get(partition)).copied();
+            let reader = Reader::new(self.edge.clone(), *partition, (*next, end), turns.clone());
+            unfold(reader, |mut reader| async move {
+                if reader.is_done() { None } else { Some((reader.batch().await, reader)) }
+            })
+            .boxed()
         });
         let mut batches = select_all(readers.collect::<Vec<_>>());
         while let Some(batch) = batches.next().await {
             match batch {
                 Ok(batch) => match self.pass_on(batch).await {
                     Ok(()) => {}
-                    Err(why) => return why,
+                    Err(why) => return Ended::Failed(why),
                 },
-                Err(Failure(why)) => return why,
+                Err(Failure(why)) => return Ended::Failed(why),
             }
         }
-        Problem::new(Code::Internal, "no partition is left to be read")
+        // Only partitions with an end come to one.
+        Ended::Reached(self.position.to_string())
     }
 
     async fn pass_on(&mut self, batch: Batch) -> Result<(), Problem> {

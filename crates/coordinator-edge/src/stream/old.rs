@@ -124,6 +124,6 @@ fn lost(partition: PartitionId, at: Offset, why: &LoadError) -> Failure {
             let text = format!("what lies at offset {at} of partition {partition} cannot be judged any more: {why}");
             Problem::new(Code::PositionGone, text).field("offset").value(at.0).into()
         }
-        LoadError::StateDiffers(_) => defect(why.to_string()),
+        LoadError::UnknownRules { .. } | LoadError::StateDiffers(_) => defect(why.to_string()),
     }
 }

@@ -9,7 +9,8 @@ use crate::api::{Operation, PARAMETERS, Parameter, schema};
 const ABOUT: &str = "Server-sent events. Each message of the type `record` has a StreamRecord as its data, and as its id \
                      the position behind it in all partitions: `Last-Event-ID` or `cursor` goes on exactly there. \
                      Records of one partition come in its order. A message of the type `end` is the last one; its \
-                     data is a Problem: `draining`, `reader_too_slow`, or what kept the log from being read.";
+                     data is a Problem: `draining`, `reader_too_slow`, or what kept the log from being read. With \
+                     `until=now` the last one is of the type `reached`, and its id goes on behind it.";
 
 pub(super) fn events() -> Operation {
     let from = json!({ "type": "string", "pattern": "^(now|start|[0-9]+)$" });
@@ -20,6 +21,7 @@ pub(super) fn events() -> Operation {
     let kinds =
         json!({ "type": "string", "pattern": format!("^({one})(,({one}))*$"), "examples": ["TaskCreated,TaskLost"] });
     let verdict = json!({ "type": "string", "enum": ["accepted", "all"] });
+    let until = json!({ "type": "string", "enum": ["now"] });
     let text = || json!({ "type": "string" });
     Operation::new("streamEvents", "Streams the records of the log as they come, from any position")
         .about(ABOUT)
@@ -36,7 +38,13 @@ pub(super) fn events() -> Operation {
         .takes(Parameter::query("trace", schema::<forms::Trace>(), "Records of this trace."))
         .takes(Parameter::query("worker", schema::<forms::Name>(), "Records that name this worker."))
         .takes(Parameter::query("verdict", verdict, "`all`: rejected and quarantined records too.").default("accepted"))
-        .answers_with(200, "text/event-stream", json!({ "type": "string" }), "Messages without end.")
+        .takes(Parameter::query("until", until, "`now`: ends with what the log holds when the stream is opened."))
+        .answers_with(
+            200,
+            "text/event-stream",
+            json!({ "type": "string" }),
+            "Messages, without end unless `until` is given.",
+        )
         .refuses(PARAMETERS)
         .refuses(&[Code::InvalidField, Code::PositionGone, Code::LogUnavailable])
 }

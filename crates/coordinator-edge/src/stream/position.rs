@@ -26,6 +26,12 @@ pub(super) struct Position {
     pub next: BTreeMap<PartitionId, Offset>,
 }
 
+/// Where a stream begins, and where each of its partitions ended when it was opened, if it goes no further.
+pub(super) struct Begin {
+    pub position: Position,
+    pub ends: Option<BTreeMap<PartitionId, Offset>>,
+}
+
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let (true, Some((partition, next))) = (self.next.len() < usize::from(self.of), self.next.first_key_value()) {
@@ -63,7 +69,7 @@ impl Position {
 
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
     /// Where a stream begins.
-    pub(super) async fn position(&self, asked: &Asked) -> Result<Position, Failure> {
+    pub(super) async fn begin(&self, asked: &Asked) -> Result<Begin, Failure> {
         let of = self.surface.partitions();
         let given = match &asked.from {
             StreamFrom::Cursor(text) => Some(Position::parse(text, of, asked.only)?.next),
@@ -79,17 +85,21 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         };
         let begins = partitions.into_iter().map(|partition| {
             let at = given.as_ref().and_then(|given| given.get(&partition)).copied();
-            self.begin(partition, at, &asked.from)
+            self.begin_of(partition, at, &asked.from)
         });
-        Ok(Position { of, next: try_join_all(begins).await?.into_iter().collect() })
+        let begins = try_join_all(begins).await?;
+        let next = begins.iter().map(|(partition, next, _)| (*partition, *next)).collect();
+        let ends = begins.iter().map(|(partition, _, end)| (*partition, *end));
+        Ok(Begin { position: Position { of, next }, ends: asked.until_now.then(|| ends.collect()) })
     }
 
-    async fn begin(
+    // The offset, and the partition's end.
+    async fn begin_of(
         &self,
         partition: PartitionId,
         at: Option<Offset>,
         from: &StreamFrom,
-    ) -> Result<(PartitionId, Offset), Failure> {
+    ) -> Result<(PartitionId, Offset, Offset), Failure> {
         let range = self.log.range(partition).await.map_err(|why| unreadable(&why))?;
         let next = match (from, at) {
             (_, Some(at)) if at < range.start || at > range.end => return Err(gone(partition, at, range).into()),
@@ -101,7 +111,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
             }
             (StreamFrom::Now | StreamFrom::Offset { .. } | StreamFrom::Cursor(_), None) => range.end,
         };
-        Ok((partition, next))
+        Ok((partition, next, range.end))
     }
 }
 

@@ -9,7 +9,8 @@ use crate::problems::{Failure, bad_parameter};
 use crate::upstream::parameters::{is_trace, query};
 use crate::upstream::validate::name_of;
 
-const KNOWN: [&str; 9] = ["from", "partition", "offset", "cursor", "kind", "task", "trace", "worker", "verdict"];
+const KNOWN: [&str; 10] =
+    ["from", "partition", "offset", "cursor", "kind", "task", "trace", "worker", "verdict", "until"];
 
 /// What is asked of a stream.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(super) struct Asked {
     /// The only partition that is read.
     pub only: Option<PartitionId>,
     pub filter: Filter,
+    /// It ends with what is there when it is opened.
+    pub until_now: bool,
 }
 
 /// Reads a request; `Last-Event-ID`, which a browser sends by itself, is a cursor and goes first.
@@ -58,9 +61,14 @@ pub(super) fn asked(request: &Request, partitions: u16) -> Result<Asked, Failure
             Some(other) => return Err(bad_parameter("verdict", other, "accepted or all").into()),
         },
     };
+    let until_now = match get("until") {
+        None => false,
+        Some("now") => true,
+        Some(other) => return Err(bad_parameter("until", other, "now, or absent to go on as records come").into()),
+    };
     let of_task = filter.task.map(TaskId::partition).filter(|partition| within(partition.0));
     let only = partition.map(PartitionId).or(of_task);
-    Ok(Asked { from, only, filter })
+    Ok(Asked { from, only, filter, until_now })
 }
 
 fn beginning(from: Option<&str>) -> Result<StreamFrom, Problem> {

@@ -43,6 +43,8 @@ pub(super) struct Reader<L: EventLog, S, C, P> {
     edge: Edge<L, S, C, P>,
     partition: PartitionId,
     next: Offset,
+    /// It goes no further.
+    end: Option<Offset>,
     /// An offset that the log is known to have reached: below it nobody waits for records.
     reached: Offset,
     turns: Arc<Semaphore>,
@@ -61,14 +63,26 @@ enum Known {
 }
 
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Reader<L, S, C, P> {
-    pub fn new(edge: Edge<L, S, C, P>, partition: PartitionId, next: Offset, turns: Arc<Semaphore>) -> Self {
-        Self { edge, partition, next, reached: next, turns, tail: None, old: Verdicts::default() }
+    /// Of a partition from `next` on, and to `end` if there is one.
+    pub fn new(
+        edge: Edge<L, S, C, P>,
+        partition: PartitionId,
+        (next, end): (Offset, Option<Offset>),
+        turns: Arc<Semaphore>,
+    ) -> Self {
+        Self { edge, partition, next, end, reached: next, turns, tail: None, old: Verdicts::default() }
+    }
+
+    /// Whether nothing is left to be read.
+    pub fn is_done(&self) -> bool {
+        self.end.is_some_and(|end| self.next >= end)
     }
 
     /// The next records that were read, once it is known what became of them.
     pub async fn batch(&mut self) -> Result<Batch, Failure> {
         loop {
-            let Some((records, turn)) = self.records().await? else { continue };
+            let Some((mut records, turn)) = self.records().await? else { continue };
+            records.retain(|raw| self.end.is_none_or(|end| raw.offset < end));
             let Some(last) = records.last().map(|raw| behind(raw.offset)) else { continue };
             let known = self.known(&records).await?;
             let complete = matches!(&known, Known::Verdicts(verdicts) if verdicts.len() == records.len());
@@ -164,7 +178,14 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Reader<L, S, C, P> {
                     pause(&self.edge.clock, FOLDS_SOON_MS).await;
                 }
                 Some(Looked::Verdicts { remembered, .. }) => return Ok(Known::Forgotten(remembered)),
-                Some(Looked::Tasks { .. } | Looked::Queues(_) | Looked::Workers(_) | Looked::Attempts { .. }) => {
+                Some(
+                    Looked::Tasks { .. }
+                    | Looked::Queues(_)
+                    | Looked::Workers(_)
+                    | Looked::Rules(_)
+                    | Looked::Attempts { .. }
+                    | Looked::Facts(_),
+                ) => {
                     return Err(defect("the owner answered another question"));
                 }
                 None => return Ok(Known::Nothing(AWAY_MS)),

@@ -16,8 +16,9 @@ use service_kit::Clock;
 use snapshot_store::SnapshotStore;
 use task_events::Text;
 
+use super::asked::Asking;
 use super::create::created_of;
-use super::parameters::{key_of, query, trace_of};
+use super::parameters::{key_of, query};
 use super::validate::name_of;
 use crate::problems::{Answered, Asked, Failure, bad_field, failure_of};
 use crate::{Edge, json, reply};
@@ -32,19 +33,25 @@ struct Items<'a> {
 
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
     pub(super) async fn create_batch(State(edge): State<Self>, request: Request) -> Answered {
+        let asking = edge.asking(request.headers());
+        let answered = edge.batch_created(request, asking).await;
+        edge.answered(asking, "/api/v1/task/create-batch", &answered);
+        answered
+    }
+
+    async fn batch_created(&self, request: Request, asking: Asking) -> Answered {
         query(request.uri(), &[])?;
         let key = key_of(request.headers())?;
-        let trace = trace_of(request.headers());
-        let bytes = edge.json_bytes(request, MAX_BATCH_BYTES).await?;
+        let bytes = self.json_bytes(request, MAX_BATCH_BYTES).await?;
         json::check(&bytes)?;
         let Items { tasks } = json::decode(&bytes, "")?;
         if tasks.is_empty() || tasks.len() > MAX_BATCH_ITEMS {
             return Err(bad_field("/tasks", tasks.len(), &format!("1 to {MAX_BATCH_ITEMS} items")).into());
         }
         let items = tasks.into_iter().enumerate().map(|(index, raw)| {
-            let (edge, key, trace) = (&edge, key.as_ref(), trace.as_ref());
+            let key = key.as_ref();
             async move {
-                match edge.item(index, raw, key, trace).await {
+                match self.item(index, raw, key, asking).await {
                     Ok(item) => item,
                     Err(failure) => refused(index, failure.into_problem()),
                 }
@@ -59,7 +66,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         index: usize,
         raw: &RawValue,
         key: Option<&Text>,
-        trace: Option<&Text>,
+        asking: Asking,
     ) -> Result<BatchItem, Failure> {
         let below = format!("/tasks/{index}");
         let mut create: CreateRequest = json::decode(raw.get().as_bytes(), &below)?;
@@ -71,7 +78,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         if let Some(long) = key.as_ref().filter(|key| key.len() > MAX_NAME_BYTES) {
             return Err(bad_field("Idempotency-Key", long.as_str(), "so short that it fits with #index").into());
         }
-        let answer = self.create_one(create, key.clone(), trace, &below).await?;
+        let answer = self.create_one(create, key.clone(), (asking, None), &below).await?;
         match created_of(answer) {
             Ok((status, created)) => Ok(BatchItem {
                 index,

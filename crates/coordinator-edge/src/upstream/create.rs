@@ -12,22 +12,31 @@ use snapshot_store::SnapshotStore;
 use task_core::decide::Refusal;
 use task_events::Text;
 
-use super::parameters::{key_of, query, trace_of};
+use super::asked::Asking;
+use super::parameters::{key_of, query};
 use super::validate::{Around, late, validate};
 use crate::problems::{Answered, Asked, Failure, bad_field, failure_of};
 use crate::{Edge, reply};
 
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
     pub(super) async fn create(State(edge): State<Self>, request: Request) -> Answered {
+        let asking = edge.asking(request.headers());
+        let answered = edge.created(request, asking).await;
+        edge.answered(asking, "/api/v1/task/create", &answered);
+        answered
+    }
+
+    async fn created(&self, request: Request, asking: Asking) -> Answered {
         query(request.uri(), &[])?;
         let key = key_of(request.headers())?;
-        let trace = trace_of(request.headers());
-        let create: CreateRequest = edge.json(request, MAX_BODY_BYTES).await?;
+        let create: CreateRequest = self.json(request, MAX_BODY_BYTES).await?;
         if let Some(own) = &create.idempotency_key {
             let must = "absent: the key of a single create is the header Idempotency-Key";
             return Err(bad_field("/idempotency_key", own.as_str(), must).into());
         }
-        let answer = edge.create_one(create, key.clone(), trace.as_ref(), "").await?;
+        // The only task of a request that names no trace begins the request's.
+        let trace = asking.parent().map(|parent| Text::from(parent.trace_id.to_string()));
+        let answer = self.create_one(create, key.clone(), (asking, trace), "").await?;
         created(answer, key)
     }
 
@@ -36,15 +45,16 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         &self,
         create: CreateRequest,
         key: Option<Text>,
-        trace: Option<&Text>,
+        (asking, trace): (Asking, Option<Text>),
         below: &str,
     ) -> Result<Answer, Failure> {
         let around = Around {
             now: self.clock.wall_ms(),
             partitions: self.surface.partitions(),
             key,
-            trace,
-            mint: &|| self.mint_trace(),
+            caller: asking.caller,
+            parent: asking.parent(),
+            mint: &|| trace.clone().unwrap_or_else(|| self.mint_trace()),
             below,
         };
         let (create, placement) = validate(create, around)?;
@@ -53,10 +63,6 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
             return Err(late(&format!("{below}/deadline"), deadline, now).into());
         }
         Ok(answer)
-    }
-
-    fn mint_trace(&self) -> Text {
-        format!("{:016x}{:016x}", self.random(), self.random().max(1)).into()
     }
 }
 
@@ -91,6 +97,8 @@ pub(super) fn created_of(answer: Answer) -> Result<(StatusCode, Created), Answer
         | Answer::Found(_)
         | Answer::Looked(_)
         | Answer::WorkerReleased
+        | Answer::RulesActive
+        | Answer::RulesRefused { .. }
         | Answer::PlacementConflict { .. }
         | Answer::TaskClosed { .. }
         | Answer::TaskOpen { .. }

@@ -1,5 +1,5 @@
-//! `GET /api/v1/task/{id}/events`: every record with the task's key and what became of it. The log is
-//! read at the offsets that the task's history names, never scanned.
+//! `GET /api/v1/task/{id}/events`: every record with the task's key and what became of it, page by page.
+//! The log is read at the offsets that the task's history names, never scanned.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,17 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use coordinator::surface::Peers;
 use event_log::{EventLog, LogError, RawRecord};
-use rest_contract::{Code, EventView, EventsView, Problem};
+use rest_contract::{Code, DEFAULT_EVENTS_PAGE, EventView, EventsView, Problem};
 use service_kit::Clock;
 use snapshot_store::{SnapshotStore, StoreError};
 use task_core::Reason;
-use task_events::{Offset, PartitionId, to_json};
+use task_events::{Offset, PartitionId, Sha256Hash, to_json};
 
-use super::parameters::{Part, query, task_of};
+use super::parameters::{Part, page_limit, query, task_of};
 use super::view::as_of_of;
+use crate::lists::Cursors;
 use crate::problems::{Answered, Failure, defect};
-use crate::{Edge, reply};
+use crate::{Edge, reply, verdict};
 
 /// Records read from the log at a time.
 const READ_AT_ONCE: usize = 256;
@@ -24,30 +25,43 @@ const READ_AT_ONCE: usize = 256;
 /// Verdicts by offset; `None` = accepted.
 type Verdicts = BTreeMap<Offset, Option<Reason>>;
 
+/// A page of a history.
+struct Page {
+    events: Vec<EventView>,
+    deleted: Vec<u64>,
+    /// Where the next one begins.
+    next: Option<Offset>,
+}
+
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
     pub(super) async fn events(State(edge): State<Self>, id: Part, request: Request) -> Answered {
         let task = task_of(id)?;
-        query(request.uri(), &[])?;
+        let given = query(request.uri(), &["limit", "cursor"])?;
+        let limit = page_limit(given.get("limit"), DEFAULT_EVENTS_PAGE)?;
+        let named = format!("events of {task}");
+        let cursors = Cursors::new(edge.cursor_secret().await?, Sha256Hash::of(named.as_bytes()));
+        let from = given.get("cursor").map_or(Ok(0), |text| cursors.read(text))?;
+        let from = Offset(u64::try_from(from).unwrap_or_default());
         let seen = edge.seen(task).await?;
         let beside = edge.store.history_overflow(task).await.map_err(store_failure)?;
         let row = seen.row.row.history.entries();
         // A replayed task's row may repeat what is beside it.
-        let history: Verdicts = beside.into_iter().chain(row).map(|entry| (entry.offset, entry.rejected)).collect();
-        let (events, deleted) = edge.read_history(task.partition(), &history).await?;
+        let all = beside.into_iter().chain(row).filter(|entry| entry.offset >= from);
+        let history: Verdicts = all.map(|entry| (entry.offset, entry.rejected)).collect();
+        let Page { events, deleted, next } = edge.read_history(task.partition(), &history, limit).await?;
+        let next_cursor = next.map(|next| cursors.at(i64::try_from(next.0).unwrap_or(i64::MAX)));
         let as_of = as_of_of(&seen.row, seen.as_of);
-        reply::json(StatusCode::OK, &EventsView { task_id: task, events, deleted, as_of })
+        reply::json(StatusCode::OK, &EventsView { task_id: task, events, deleted, as_of, next_cursor })
     }
 
-    async fn read_history(
-        &self,
-        partition: PartitionId,
-        history: &Verdicts,
-    ) -> Result<(Vec<EventView>, Vec<u64>), Failure> {
+    // The first records that the log still has, and what it has deleted before them.
+    async fn read_history(&self, partition: PartitionId, history: &Verdicts, limit: usize) -> Result<Page, Failure> {
         let mut start = self.log.range(partition).await.map_err(|why| log_failure(&why))?.start;
-        let mut events = Vec::with_capacity(history.len());
+        let mut events: Vec<EventView> = Vec::new();
         let mut next = start;
-        loop {
-            let wanted: Vec<Offset> = history.range(next..).map(|(at, _)| *at).take(READ_AT_ONCE).collect();
+        while events.len() < limit {
+            let some = READ_AT_ONCE.min(limit - events.len());
+            let wanted: Vec<Offset> = history.range(next..).map(|(at, _)| *at).take(some).collect();
             let Some(last) = wanted.last().copied() else { break };
             match self.log.read_at(partition, wanted).await {
                 Ok(records) => events.extend(records.iter().map(|raw| event_of(raw, history))),
@@ -64,17 +78,15 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         // Read in the order of the log.
         let read = |at: &u64| events.binary_search_by_key(at, |event: &EventView| event.offset).is_ok();
         let deleted = history.range(..start).map(|(at, _)| at.0).filter(|at| !read(at)).collect();
-        Ok((events, deleted))
+        Ok(Page { events, deleted, next: history.range(next..).next().map(|(at, _)| *at) })
     }
 }
 
 fn event_of(raw: &RawRecord, history: &Verdicts) -> EventView {
+    let decoded = raw.event();
     let rejected = history.get(&raw.offset).copied().flatten();
-    let (verdict, reason, event) = match (raw.event(), rejected) {
-        (Err(malformed), _) => ("quarantined", Some(malformed.as_str()), None),
-        (Ok(event), Some(reason)) => ("rejected", Some(reason.as_str()), Some(to_json(&event))),
-        (Ok(event), None) => ("accepted", None, Some(to_json(&event))),
-    };
+    let (verdict, reason) = verdict::words(decoded.as_ref().map_err(|why| *why), rejected);
+    let event = decoded.ok().map(|event| to_json(&event));
     EventView {
         offset: raw.offset.0,
         broker_time: raw.broker_ms,

@@ -1,8 +1,9 @@
 //! What the document says of the endpoints of those who create and read tasks.
 
 use rest_contract::{
-    BatchCreated, CancelAccepted, CancelRequest, Code, CreateBatch, CreateRequest, Created, EventsView, FoundView,
-    MAX_BATCH_BYTES, MAX_BODY_BYTES, ReplayRequest, Replayed, ResultView, TaskView, WhyView, forms,
+    BatchCreated, CancelAccepted, CancelRequest, Code, CreateBatch, CreateRequest, Created, DEFAULT_EVENTS_PAGE,
+    EventsView, FoundView, MAX_BATCH_BYTES, MAX_BODY_BYTES, ReplayRequest, Replayed, ResultView, TaskView, WhyView,
+    forms,
 };
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -10,6 +11,7 @@ use task_events::ReplayFrom;
 
 use super::validate::DEFAULT_CLIENT;
 use crate::api::{BODY, ONE_TASK, OWNER, Operation, PARAMETERS, Parameter, RECORD, schema};
+use crate::lists::{page_cursor, page_limit};
 
 /// A create is refused for these, besides.
 const CREATE: &[Code] =
@@ -78,9 +80,14 @@ pub(super) fn get() -> Operation {
 }
 
 pub(super) fn events() -> Operation {
+    let about =
+        "Page by page. A cursor belongs to the task it was given for, may be used again, and outlives restarts.";
     about_task("getTaskEvents", "Reads the history of a task: every record, with the verdict on it")
-        .answers::<EventsView>(200, "Its records, in the order of the log.")
-        .refuses(&[Code::LogUnavailable])
+        .about(about)
+        .takes(page_limit("Most records of the page.").default(DEFAULT_EVENTS_PAGE))
+        .takes(page_cursor())
+        .answers::<EventsView>(200, "A page of its records, in the order of the log.")
+        .refuses(&[Code::InvalidField, Code::InvalidCursor, Code::LogUnavailable])
 }
 
 pub(super) fn why() -> Operation {

@@ -6,10 +6,10 @@ use axum::extract::Path;
 use axum::extract::Query;
 use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderMap, Uri};
-use rest_contract::{MAX_NAME_BYTES, MAX_WAIT_MS};
-use task_events::{TaskId, Text};
+use rest_contract::{MAX_NAME_BYTES, MAX_PAGE, MAX_WAIT_MS, Problem};
+use task_events::{TaskId, Text, TraceId, TraceParent};
 
-use crate::problems::{Failure, bad_parameter};
+use crate::problems::{Failure, bad_field, bad_parameter};
 
 /// A part of a path, as axum hands it over.
 pub(crate) type Part = Result<Path<String>, PathRejection>;
@@ -65,6 +65,17 @@ pub(crate) fn query_with_lists(
     Ok((found, several))
 }
 
+/// `limit` of a page. What cannot be meant is refused and never cut silently: a caller that asks for
+/// everything shall know that it does not get it.
+pub(crate) fn page_limit(text: Option<&String>, default: u32) -> Result<usize, Problem> {
+    let Some(text) = text else { return Ok(default as usize) };
+    let limit = text.parse::<u32>().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
+    limit.map(|limit| limit as usize).ok_or_else(|| {
+        let value = text.parse::<i64>().map_or_else(|_| text.as_str().into(), serde_json::Value::from);
+        bad_field("limit", value, &format!("1 to {MAX_PAGE}")).limit(MAX_PAGE)
+    })
+}
+
 /// `30s`, `500ms`, or a number of ms.
 pub(crate) fn wait_ms(text: &str) -> Result<u64, Failure> {
     let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
@@ -91,22 +102,15 @@ pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<Text>, Failure> {
     }
 }
 
-/// The trace of `traceparent` (W3C Trace Context); what cannot be read counts as absent, as the
-/// standard wants it.
-pub(crate) fn trace_of(headers: &HeaderMap) -> Option<Text> {
-    let text = headers.get("traceparent")?.to_str().ok()?.trim();
-    let mut parts = text.split('-');
-    let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let hex = |text: &str, len| text.len() == len && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    let known = hex(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
-    let span_is = hex(span, 16) && span.bytes().any(|b| b != b'0');
-    (known && is_trace(trace) && span_is && hex(flags, 2)).then(|| trace.into())
+/// The span of whoever asks, by `traceparent` (W3C Trace Context); what cannot be read counts as absent,
+/// and so does what is there twice, as the standard wants it.
+pub(crate) fn parent_of(headers: &HeaderMap) -> Option<TraceParent> {
+    TraceParent::of_headers(headers.get_all("traceparent").iter().map(|value| ("traceparent", value.as_bytes())))
 }
 
 /// Whether it is a trace id: 32 lower-case hexadecimal digits, not all 0.
 pub(crate) fn is_trace(text: &str) -> bool {
-    let hex = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    text.len() == 32 && hex && text.bytes().any(|b| b != b'0')
+    TraceId::parse(text.as_bytes()).is_some()
 }
 
 #[cfg(test)]
@@ -124,24 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn a_traceparent_that_makes_no_sense_is_none() {
-        let of = |text: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert("traceparent", text.parse().expect("a header"));
-            trace_of(&headers)
-        };
-        let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
-        assert_eq!(of(&format!("00-{trace}-00f067aa0ba902b7-01")).as_deref(), Some(trace));
-        assert_eq!(of(&format!("01-{trace}-00f067aa0ba902b7-01-more")).as_deref(), Some(trace));
-        for bad in [
-            format!("00-{trace}-00f067aa0ba902b7-01-more"),
-            format!("ff-{trace}-00f067aa0ba902b7-01"),
-            format!("00-{}-00f067aa0ba902b7-01", "0".repeat(32)),
-            format!("00-{trace}-0000000000000000-01"),
-            format!("00-{}-00f067aa0ba902b7-01", trace.to_uppercase()),
-            trace.to_owned(),
-        ] {
-            assert_eq!(of(&bad), None, "{bad}");
-        }
+    fn a_traceparent_counts_once() {
+        let mut headers = HeaderMap::new();
+        let text = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert_eq!(parent_of(&headers), None);
+        headers.append("traceparent", text.parse().expect("a header"));
+        assert_eq!(parent_of(&headers), TraceParent::parse(text.as_bytes()));
+        headers.append("traceparent", text.parse().expect("a header"));
+        assert_eq!(parent_of(&headers), None);
     }
 }

@@ -1,4 +1,5 @@
-//! `GET /api/v1/task/{id}`, at once or once it is terminal.
+//! `GET /api/v1/task/{id}`, at once or once it is terminal: from the task's owner, or from its row while
+//! there is none.
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -6,27 +7,38 @@ use coordinator::owner::{Answer, Command, TaskSeen};
 use coordinator::surface::Peers;
 use event_log::EventLog;
 use futures::future::{Either, select};
-use rest_contract::{Code, Problem};
+use rest_contract::{Code, Problem, TaskView};
 use service_kit::{Clock, Shutdown};
-use snapshot_store::SnapshotStore;
-use task_events::TaskId;
+use snapshot_store::{SnapshotRow, SnapshotStore};
+use task_events::{Offset, TaskId};
 
 use super::parameters::{Part, query, task_of, wait_ms};
 use super::view::view_of;
 use crate::problems::{Answered, Failure, no_such_task};
 use crate::{Edge, reply};
 
+/// A task, and whether it may be otherwise by now.
+pub(super) struct Known {
+    pub seen: TaskSeen,
+    pub stale: bool,
+}
+
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
     pub(super) async fn task(State(edge): State<Self>, id: Part, request: Request) -> Answered {
         let task = task_of(id)?;
         let wait = query(request.uri(), &["wait"])?.get("wait").map_or(Ok(0), |text| wait_ms(text))?;
-        let seen = if wait == 0 {
-            edge.seen(task).await?
+        let known = if wait == 0 {
+            edge.known(task, |_| true).await?
         } else {
             let shutdown = request.extensions().get::<Shutdown>().cloned().unwrap_or_default();
-            edge.awaited(task, wait, &shutdown).await?
+            match edge.awaited(task, wait, &shutdown).await {
+                Ok(seen) => Known { seen, stale: false },
+                // Only an end is what was waited for.
+                Err(failure) => edge.stored(task, failure, |row| row.core.state.is_terminal()).await?,
+            }
         };
-        reply::json(StatusCode::OK, &view_of(&seen.row, seen.as_of))
+        let view = TaskView { stale: known.stale, ..view_of(&known.seen.row, known.seen.as_of) };
+        reply::json(StatusCode::OK, &view)
     }
 
     /// The task as its owner sees it.
@@ -34,6 +46,36 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         self.known_partition(task)?;
         let answer = self.surface.about(task, Command::Get { task }).await;
         self.seen_of(answer, task).await
+    }
+
+    /// The task as its owner sees it, or while there is none as its row tells, if the row is good enough.
+    pub(super) async fn known(&self, task: TaskId, good: impl Fn(&SnapshotRow) -> bool) -> Result<Known, Failure> {
+        self.known_partition(task)?;
+        let answer = self.surface.seen(task).await;
+        match self.seen_of(answer, task).await {
+            Ok(seen) => Ok(Known { seen, stale: false }),
+            Err(failure) => self.stored(task, failure, good).await,
+        }
+    }
+
+    // Of a task without a row nothing is known, not even that it does not exist: it may be owed.
+    async fn stored(
+        &self,
+        task: TaskId,
+        failure: Failure,
+        good: impl Fn(&SnapshotRow) -> bool,
+    ) -> Result<Known, Failure> {
+        if failure.0.code != Code::OwnerUnavailable {
+            return Err(failure);
+        }
+        let rows = self.store.snapshots(vec![task]).await.unwrap_or_default();
+        match rows.into_iter().flatten().find(good) {
+            Some(row) => {
+                let as_of = Offset(row.row.applied_offset.0 + 1);
+                Ok(Known { seen: TaskSeen { row, as_of }, stale: true })
+            }
+            None => Err(failure),
+        }
     }
 
     // A server that shuts down does not wait for tasks.

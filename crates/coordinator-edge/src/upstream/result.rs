@@ -13,6 +13,7 @@ use task_events::{Sha256Hash, TaskState};
 
 use super::events::store_failure;
 use super::parameters::{Part, query, task_of};
+use super::read::Known;
 use crate::problems::Answered;
 use crate::{Edge, json, reply};
 
@@ -20,7 +21,8 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
     pub(super) async fn result(State(edge): State<Self>, id: Part, request: Request) -> Answered {
         let task = task_of(id)?;
         query(request.uri(), &[])?;
-        let seen = edge.seen(task).await?;
+        // A row without a result says nothing of the result: it may be behind.
+        let Known { seen, stale } = edge.known(task, |row| row.core.state == TaskState::Success).await?;
         let (core, row) = (&seen.row.core, &seen.row.row);
         let hash = row.result_data_hash.filter(|_| core.state == TaskState::Success);
         let Some(result_data_hash) = hash else {
@@ -45,7 +47,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         }
         let result = json::exact(&bytes);
         let result_base64 = result.is_none().then(|| BASE64_STANDARD.encode(&bytes));
-        let view = ResultView { task_id: task, run_no: core.run_no.0, result_data_hash, result, result_base64 };
+        let view = ResultView { task_id: task, run_no: core.run_no.0, result_data_hash, result, result_base64, stale };
         reply::json(StatusCode::OK, &view)
     }
 }

@@ -9,7 +9,7 @@ use rest_contract::{
     MAX_NAME_BYTES, MAX_PAYLOAD_BYTES, MAX_PRIORITY, MAX_RETRIES, MAX_TEXT_BYTES, Problem, parse_hash,
 };
 use task_core::decide::NewTask;
-use task_events::{HashForm, PartitionId, Sha256Hash, TaskCreated, TaskId, Text, Timeouts};
+use task_events::{HashForm, PartitionId, Sampling, Sha256Hash, TaskCreated, TaskId, Text, Timeouts, TraceParent};
 
 use super::meaning::{key_hash, request_hash};
 use super::parameters::is_trace;
@@ -26,8 +26,10 @@ pub(super) struct Around<'a> {
     pub partitions: u16,
     /// Idempotency key.
     pub key: Option<Text>,
-    /// Trace of the request's headers.
-    pub trace: Option<&'a Text>,
+    /// Span of whoever asks, by the request's headers.
+    pub caller: Option<TraceParent>,
+    /// Span that what is created is part of.
+    pub parent: Option<TraceParent>,
     /// Makes the trace to use if there is none.
     pub mint: &'a dyn Fn() -> Text,
     /// Pointer of the request inside the body.
@@ -71,7 +73,8 @@ pub(super) fn validate(request: CreateRequest, around: Around<'_>) -> Result<(Cr
     times(&field, request.not_before, request.deadline, around.now, around.key.is_some())?;
 
     let beside = request.same_partition_as.as_ref().map(|text| beside(&field, text, around.partitions)).transpose()?;
-    let given = request.trace_id.as_ref().or(around.trace).cloned();
+    let of_caller = around.caller.map(|caller| Text::from(caller.trace_id.to_string()));
+    let given = request.trace_id.clone().or_else(|| of_caller.clone());
     if let Some(trace) = request.trace_id.as_ref().filter(|trace| !is_trace(trace)) {
         return Err(bad_field(&field("trace_id"), trace.as_str(), "32 lower-case hexadecimal digits, not all 0"));
     }
@@ -128,8 +131,11 @@ pub(super) fn validate(request: CreateRequest, around: Around<'_>) -> Result<(Cr
     created.key_hash = key.map(|key| key.key_hash);
     created.request_hash = key.map(|key| key.request_hash);
     let placement = Placement { same_partition_as: beside, key_hash: created.key_hash };
+    // A caller that does not record its trace says nothing of another one.
+    let sampling = around.caller.filter(|_| given == of_caller).map_or(Sampling::default(), |caller| caller.sampling);
     let trace_id = given.unwrap_or_else(around.mint);
-    Ok((CreateTask { task: NewTask { created, trace_id }, key, payload }, placement))
+    let task = NewTask { created, trace_id, sampling };
+    Ok((CreateTask { task, key, payload, parent: around.parent }, placement))
 }
 
 /// A name: not empty, not too long, without control characters (names stand in logs and tables).

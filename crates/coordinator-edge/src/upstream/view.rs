@@ -50,6 +50,7 @@ pub(crate) fn view_of(seen: &SnapshotRow, as_of: Offset) -> TaskView {
         }),
         steps: row.steps.iter().map(|step| StepBody::from(step.done.clone())).collect(),
         as_of: as_of_of(seen, as_of),
+        stale: false,
     }
 }
 

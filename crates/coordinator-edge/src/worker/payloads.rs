@@ -19,7 +19,7 @@ use crate::problems::Answered;
 /// Longest wait for the store, ms.
 const STORE_MS: u64 = 2_000;
 
-/// `GET …/payload?item=…`: the bytes as they were stored. Step outputs and results are named by their
+/// `GET …/payload?item=…`: the bytes as they were stored. All but the texts of errors are named by their
 /// hash, as the log has it.
 pub(super) async fn read<L: EventLog, S: SnapshotStore, C: Clock, P: Peers>(
     State(edge): State<Edge<L, S, C, P>>,
@@ -47,6 +47,7 @@ pub(super) async fn read<L: EventLog, S: SnapshotStore, C: Clock, P: Peers>(
         }
         None => {
             let text = format!("task {task} has no such payload in the store");
+            edge.metrics.alarm("payload_missing", text.clone());
             Err(Problem::new(Code::PayloadMissing, text).fact("task_id", task.to_string()).into())
         }
     }
@@ -92,13 +93,13 @@ fn item_of(
         (PayloadName::Parameters | PayloadName::Result | PayloadName::ErrorText, Some(step), _) => {
             Err(fields::invalid(of_step, "stands only beside the item step").value(step.as_str()))
         }
+        (PayloadName::Parameters, None, Some(payload_hash)) => Ok(PayloadItem::Parameters { payload_hash }),
         (PayloadName::Result, None, Some(result_data_hash)) => Ok(PayloadItem::Result { result_data_hash }),
-        (PayloadName::Result, None, None) => Err(missing(of_hash, "result")),
-        (PayloadName::Parameters | PayloadName::ErrorText, None, Some(hash)) => {
-            let why = "stands only beside the items step and result";
+        (PayloadName::Parameters | PayloadName::Result, None, None) => Err(missing(of_hash, name.as_str())),
+        (PayloadName::ErrorText, None, Some(hash)) => {
+            let why = "does not stand beside the item error_text";
             Err(fields::invalid(of_hash, why).value(hash.to_string()))
         }
-        (PayloadName::Parameters, None, None) => Ok(PayloadItem::Parameters),
         (PayloadName::ErrorText, None, None) => Ok(PayloadItem::ErrorText),
     }
 }

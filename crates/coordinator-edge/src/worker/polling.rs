@@ -14,12 +14,13 @@ use rest_contract::{
     Code, MAX_BATCH_BYTES, MAX_BODY_BYTES, MAX_HELD, MAX_SLOTS, MAX_WAIT_MS, PollRequest, PollResponse, Problem,
 };
 use serde_json::value::RawValue;
-use service_kit::{Clock, Shutdown, within};
+use service_kit::{Clock, Counter, Metrics, Shutdown, within};
 use snapshot_store::{PayloadItem, SnapshotStore};
 use task_events::Text;
 use worker_protocol::{Assignment, PollAnswer};
 
 use super::{fields, wire};
+use crate::metrics::{WORKER_POLLS, WORKER_POLLS_ENDED};
 use crate::problems::Answered;
 use crate::{Edge, json, reply};
 
@@ -44,6 +45,7 @@ pub(super) async fn poll<L: EventLog, S: SnapshotStore, C: Clock, P: Peers>(
     fields::within("/free_slots", request.free_slots, 0, MAX_SLOTS)?;
     fields::count("/held", request.held.len(), 0, MAX_HELD)?;
     fields::within("/wait_ms", request.wait_ms, 0, MAX_WAIT_MS)?;
+    let _under_way = UnderWay::begin(&edge.metrics);
     let asking = Box::pin(edge.surface.poll(wire::poll(worker, request)));
     let shutdown = shutdown.map(|Extension(shutdown)| shutdown).unwrap_or_default();
     let answer = match select(asking, shutdown.requested()).await {
@@ -67,13 +69,29 @@ pub(super) async fn poll<L: EventLog, S: SnapshotStore, C: Clock, P: Peers>(
     }
 }
 
+/// Counts a poll while it is asked for work, whoever ends it.
+struct UnderWay(Counter);
+
+impl UnderWay {
+    fn begin(metrics: &Metrics) -> Self {
+        metrics.counter(&WORKER_POLLS).add(1);
+        Self(metrics.counter(&WORKER_POLLS_ENDED))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.add(1);
+    }
+}
+
 // In one read. What is missing, late, beyond the size of an answer, or no JSON text is left out.
 async fn payloads<L, S: SnapshotStore, C: Clock, P>(
     edge: &Edge<L, S, C, P>,
     assignments: &[Assignment],
 ) -> Vec<Option<Box<RawValue>>> {
-    let wanted: Vec<_> =
-        assignments.iter().filter(|a| a.payload_ref.is_none()).map(|a| (a.task_id, PayloadItem::Parameters)).collect();
+    let item = |a: &Assignment| (a.task_id, PayloadItem::Parameters { payload_hash: a.payload_hash });
+    let wanted: Vec<_> = assignments.iter().filter(|a| a.payload_ref.is_none()).map(item).collect();
     if wanted.is_empty() {
         return vec![None; assignments.len()];
     }

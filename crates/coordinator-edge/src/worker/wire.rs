@@ -35,6 +35,7 @@ pub(super) fn assignment(assignment: Assignment, payload: Option<Box<RawValue>>)
         payload_hash: assignment.payload_hash,
         payload_ref: assignment.payload_ref,
         trace_id: assignment.trace_id,
+        traceparent: assignment.traceparent.map(|parent| parent.to_string().into()),
         lease_ms: assignment.lease_ms,
         heartbeat_ms: assignment.heartbeat_ms,
         start_to_close_ms: assignment.start_to_close_ms,

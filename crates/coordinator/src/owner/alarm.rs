@@ -13,8 +13,10 @@ pub enum Alarm {
     RejectedRepeatedly(TaskId, task_core::Reason),
     /// Clocks disagree by this many ms; creates are stopped.
     ClockUnsettled(i64),
-    /// The lock server is away.
-    LockUnavailable,
+    /// The lock server is away or refuses; what it said, and what to do.
+    LockUnavailable(String),
+    /// A key that is no lock stands where a lock should.
+    LockUnusable(String),
     /// The store is away.
     StoreUnavailable,
     /// A malformed record.
@@ -37,7 +39,8 @@ impl Alarm {
             Self::OutcomeUnknown => "outcome_unknown",
             Self::RejectedRepeatedly(..) => "rejected_repeatedly",
             Self::ClockUnsettled(_) => "clock_unsettled",
-            Self::LockUnavailable => "lock_unavailable",
+            Self::LockUnavailable(_) => "lock_unavailable",
+            Self::LockUnusable(_) => "lock_unusable",
             Self::StoreUnavailable => "store_unavailable",
             Self::Quarantined(..) => "quarantined",
             Self::ResultConflict(_) => "result_conflict",
@@ -53,13 +56,13 @@ impl Alarm {
 pub enum Stop {
     /// It does not know the rules that are active from here on.
     #[error(
-        "rules {version} were activated at offset {offset}, this binary knows rules up to {known}: \
+        "rules {version} are active at offset {offset}, this binary knows rules up to {known}: \
          install a release that knows them and start it again"
     )]
     UnknownRules {
-        /// Activated.
+        /// Active.
         version: RuleVersion,
-        /// Where.
+        /// Where they were activated, or the checkpoint under them.
         offset: Offset,
         /// Newest known.
         known: RuleVersion,

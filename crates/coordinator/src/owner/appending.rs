@@ -66,9 +66,9 @@ impl Owner {
         for draft in batch.drafts {
             let seq = self.next_seq;
             self.next_seq = OwnerSeq(seq.0 + 1);
-            let (task, kind) = (draft.task_id, draft.body.kind());
+            let (task, kind, sampling) = (draft.task_id, draft.body.kind(), draft.sampling);
             let event = self.stamp(now, epoch, seq, draft);
-            match self.encoder.encode(&event, self.partition()) {
+            match self.encoder.encode(&event, self.partition(), sampling) {
                 Ok(encoded) => own.push((seq, task, kind, encoded)),
                 Err(why) => {
                     // Limits at the edge keep this from happening; a defect there must neither take
@@ -83,7 +83,16 @@ impl Owner {
             let origin = if i == last { origin.take().unwrap_or(Origin::Rider) } else { Origin::Rider };
             let closes = matches!(kind, Kind::TaskLost | Kind::TaskReleased | Kind::TaskTimedOut | Kind::TaskCancelled);
             let event_id = encoded.event_id;
-            let record = InFlight { event_id, ticket, task, origin, appended_ms: now.boot_ms, closes, rejected: None };
+            let record = InFlight {
+                event_id,
+                ticket,
+                task,
+                origin,
+                appended_ms: now.boot_ms,
+                appended_us: now.fine.boot_us,
+                closes,
+                rejected: None,
+            };
             self.flight.insert((epoch, seq), record);
             self.outgoing.records.push(OutRecord { key: encoded.key, headers: encoded.headers, value: encoded.value });
         }

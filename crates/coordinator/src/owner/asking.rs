@@ -63,6 +63,7 @@ impl Owner {
             Command::Find { .. } => self.find(now, job),
             Command::Look(_) => self.look(now, job),
             Command::Release { .. } => self.release_worker(now, job),
+            Command::Activate { .. } => self.activate(now, job),
             Command::Queue { .. } => self.queue(now, job),
         }
     }

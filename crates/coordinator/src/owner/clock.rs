@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     const fn now(boot_ms: u64, wall_ms: i64) -> Now {
-        Now { boot_ms, wall_ms }
+        Now::at_ms(boot_ms, wall_ms)
     }
 
     #[test]

@@ -92,6 +92,7 @@ impl Owner {
             | Command::Find { .. }
             | Command::Look(_)
             | Command::Release { .. }
+            | Command::Activate { .. }
             | Command::Queue { .. } => None,
         };
         let Some(task) = task else { return };
@@ -152,8 +153,9 @@ impl Owner {
                     .map(|d| (d.run_no, d))
                     .map(|(run_no, d)| (d, Answer::Replayed { run_no }))
             }
-            Command::Review { run_no, outcome, actor, note, .. } => {
-                decide::review(closed, *run_no, *outcome, actor.clone(), note.clone()).map(|d| (d, Answer::Reviewed))
+            Command::Review { run_no, outcome, instead_of, actor, note, .. } => {
+                decide::review(closed, *run_no, *outcome, *instead_of, actor.clone(), note.clone())
+                    .map(|d| (d, Answer::Reviewed))
             }
             Command::Get { .. } | Command::Await { .. } | Command::Why { .. } => {
                 let row = SnapshotRow {
@@ -176,6 +178,7 @@ impl Owner {
             | Command::Find { .. }
             | Command::Look(_)
             | Command::Release { .. }
+            | Command::Activate { .. }
             | Command::Queue { .. } => {
                 return;
             }

@@ -205,6 +205,8 @@ pub struct OwnerRules {
     pub release_assigned_only: bool,
     /// §3: ids are minted above the highest accepted one.
     pub mint_above_highest: bool,
+    /// §7: parameters are stored under their hash, not under the task's id alone.
+    pub parameters_by_hash: bool,
     /// §10: one task of a concurrency key at a time.
     pub one_per_key: bool,
 }
@@ -229,6 +231,7 @@ impl OwnerRules {
         checkpoint_after_rows: true,
         release_assigned_only: true,
         mint_above_highest: true,
+        parameters_by_hash: true,
         one_per_key: true,
     };
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use snapshot_store::{KeyRow, PayloadItem, StoreError};
 use task_core::decide::{self, Refusal};
-use task_events::TaskId;
+use task_events::{Sha256Hash, TaskId};
 
 use super::asking::Call;
 use super::work::{Batch, Job, Origin};
@@ -40,6 +40,11 @@ impl Creates {
         self.queue.is_empty()
     }
 
+    /// The first task that was minted and not appended.
+    pub(super) fn first(&self) -> Option<TaskId> {
+        self.queue.front().map(|minted| minted.id)
+    }
+
     /// Forgets what is under way; not the last id, which a client may have been told.
     pub(super) fn clear(&mut self) {
         self.queue.clear();
@@ -53,22 +58,8 @@ impl Creates {
 }
 
 fn key_of(job: &Job) -> Option<Key> {
-    match &job.command {
-        Command::Create(create) => create.key,
-        Command::Poll(_)
-        | Command::Heartbeat(_)
-        | Command::Report(_)
-        | Command::Cancel { .. }
-        | Command::Replay { .. }
-        | Command::Review { .. }
-        | Command::Get { .. }
-        | Command::Await { .. }
-        | Command::Why { .. }
-        | Command::Find { .. }
-        | Command::Look(_)
-        | Command::Release { .. }
-        | Command::Queue { .. } => None,
-    }
+    let Command::Create(create) = &job.command else { return None };
+    create.key
 }
 
 impl Owner {
@@ -153,9 +144,7 @@ impl Owner {
             return self.refuse(now, &job, answer);
         }
         let Command::Create(create) = &job.command else { return };
-        let highest = if self.rules.mint_above_highest { self.fold.highest } else { TaskId::ZERO };
-        let highest = highest.max(self.creates.last.unwrap_or(TaskId::ZERO));
-        let Some(id) = TaskId::mint(highest, self.partition(), now.wall_ms) else {
+        let Some(id) = self.next_id(now) else {
             return self.refuse(now, &job, Answer::Unavailable(Why::ClockUnsettled));
         };
         self.creates.last = Some(id);
@@ -166,8 +155,18 @@ impl Owner {
         }
         *self.creating.entry(create.task.created.creator.clone()).or_default() += 1;
         let payload = create.payload.clone();
+        let by_hash = self.rules.parameters_by_hash;
+        let payload_hash = if by_hash { create.task.created.payload_hash } else { Sha256Hash::default() };
+        let item = PayloadItem::Parameters { payload_hash };
         self.creates.queue.push_back(Minted { job, id, ready: payload.is_none() });
-        self.creates.payloads.extend(payload.map(|bytes| (id, PayloadItem::Parameters, bytes)));
+        self.creates.payloads.extend(payload.map(|bytes| (id, item, bytes)));
+    }
+
+    /// The id that a task would get now; `None`: all are used up.
+    pub(super) fn next_id(&self, now: Now) -> Option<TaskId> {
+        let highest = if self.rules.mint_above_highest { self.fold.highest } else { TaskId::ZERO };
+        let highest = highest.max(self.creates.last.unwrap_or(TaskId::ZERO));
+        TaskId::mint(highest, self.partition(), now.wall_ms)
     }
 
     /// Stores the payloads of what was minted in this turn with one write.

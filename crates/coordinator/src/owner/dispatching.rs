@@ -36,6 +36,8 @@ pub(super) struct HandOut {
     pub(super) lock: Ticket,
     pub(super) read_back: bool,
     pub(super) locked: bool,
+    /// When it began, boot µs, for people.
+    pub(super) began_us: u64,
 }
 
 /// A poll that hears of all its hand-outs at once.
@@ -49,6 +51,12 @@ pub(super) struct Gathering {
 impl Dispatch {
     pub(super) fn len(&self) -> usize {
         self.queues.iter().filter(|(queue, _)| !self.paused.contains(*queue)).map(|(_, line)| line.len()).sum()
+    }
+
+    /// Tasks that stand in line, by queue, of queues that are not paused.
+    pub(super) fn ready_by_queue(&self, most: usize) -> Vec<(Text, u64)> {
+        let queues = self.queues.iter().filter(|(queue, _)| !self.paused.contains(*queue));
+        queues.map(|(queue, line)| (queue.clone(), line.len() as u64)).take(most).collect()
     }
 
     /// Tasks of a queue that stand in line, paused or not.

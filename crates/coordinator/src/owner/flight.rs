@@ -29,6 +29,8 @@ pub(super) struct InFlight {
     pub(super) origin: Origin,
     /// Boot time of the append, for the proof of being current.
     pub(super) appended_ms: u64,
+    /// The same in µs, for people.
+    pub(super) appended_us: u64,
     /// It ends the attempt on the owner's own account: what signs of life are worth meanwhile is
     /// known only when it is read back.
     pub(super) closes: bool,
@@ -116,6 +118,14 @@ impl Flight {
     pub(super) fn take_all(&mut self) -> Vec<InFlight> {
         let all: Vec<At> = self.records.keys().copied().collect();
         all.into_iter().filter_map(|at| self.remove(at)).collect()
+    }
+
+    /// The task of the first create.
+    pub(super) fn first_create(&self) -> Option<TaskId> {
+        self.records.values().find_map(|record| match record.origin {
+            Origin::Create(_, id) => Some(id),
+            Origin::Rider | Origin::Job(..) | Origin::Assign(_) | Origin::Internal => None,
+        })
     }
 
     /// Whether a rejected record waits for a later own record to make its rejection final, and

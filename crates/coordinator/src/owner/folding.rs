@@ -6,6 +6,7 @@ use event_log::RawRecord;
 use task_core::{Admission, Change, ControlChange, LastRecord, Record, Verdict};
 use task_events::{Body, Offset, SUPPORTED_RULES, Service, TaskCreated, TaskId, writer_of};
 
+use super::looking::Changing;
 use super::{Alarm, Now, Owner, Phase, Stop};
 
 impl Owner {
@@ -32,15 +33,19 @@ impl Owner {
             Ok(event) => {
                 let key = raw.record_key();
                 let record = Record { offset: raw.offset, broker_ms: raw.broker_ms, key, event };
+                let before = record.event.task_id.and_then(|id| self.changing(id));
                 let verdict = self.fold.apply(&record);
-                self.consequences(now, &record, verdict);
+                if let Verdict::Accepted(Change::Opened(id)) = &verdict {
+                    self.fold.note_trace(*id, raw.trace_parent());
+                }
+                self.consequences(now, &record, before, verdict);
             }
         }
         self.fold.last = Some(LastRecord { offset: raw.offset, event_id, crc32c: raw.value_crc32c() });
         self.checkpoint_due(now);
     }
 
-    fn consequences(&mut self, now: Now, record: &Record, verdict: Verdict) {
+    fn consequences(&mut self, now: Now, record: &Record, before: Option<Changing>, verdict: Verdict) {
         let rejected = verdict.rejected();
         self.verdicts.note(record.offset, rejected);
         self.owe(now, record, &verdict);
@@ -48,6 +53,7 @@ impl Owner {
             if writer_of(record.event.kind) == Service::Coordinator {
                 self.heard_owner(now);
             }
+            self.list_change(before, &change);
             self.changed(now, record, change);
         }
         if let Some(at) = self.flight.at(record.event.event_id) {
@@ -64,7 +70,6 @@ impl Owner {
                 self.moved(id);
                 self.dispatch.keys.forget_closed(id);
                 if let Some(created) = self.creation(id) {
-                    self.open.opened(id, &created.queue);
                     *self.creators.entry(created.creator.clone()).or_default() += 1;
                 }
                 self.task_changed(now, id, record);
@@ -72,7 +77,6 @@ impl Owner {
             Change::Moved(id) | Change::Annotated(id) => self.task_changed(now, id, record),
             Change::Closed(closed) => {
                 self.moved(closed.core.id);
-                self.open.closed(closed.core.id, &closed.row.created.queue);
                 let creator = &closed.row.created.creator;
                 if let Some(n) = self.creators.get_mut(creator) {
                     *n = n.saturating_sub(1);
@@ -96,6 +100,38 @@ impl Owner {
             Change::Control(
                 ControlChange::Renewed | ControlChange::RulesActivated { known: true, .. } | ControlChange::Advice,
             ) => {}
+        }
+    }
+
+    // What lists ask for of an open task, as it stands.
+    fn changing(&self, id: TaskId) -> Option<Changing> {
+        let slot = self.fold.tasks.get(id)?;
+        Some(Changing::of(slot.core.state, slot.row.as_deref()?))
+    }
+
+    // Lists know of it, before anybody is told.
+    fn list_change(&mut self, before: Option<Changing>, change: &Change) {
+        match change {
+            Change::Opened(id) => {
+                if let (Some(created), Some(now)) = (self.creation(*id), self.changing(*id)) {
+                    self.open.opened(*id, &created, now);
+                }
+            }
+            Change::Moved(id) => {
+                if let (Some(before), Some(now)) = (before, self.changing(*id)) {
+                    self.open.changed(*id, before, now);
+                }
+            }
+            Change::Closed(closed) => {
+                self.open.closed(closed.core.id, &closed.row.created, before.unwrap_or_default());
+            }
+            // An annotation changes nothing that a list asks for; all else is of no open task.
+            Change::Annotated(_)
+            | Change::Reviewed(_)
+            | Change::Reported(_)
+            | Change::Forgotten(_)
+            | Change::Sealed
+            | Change::Control(_) => {}
         }
     }
 

@@ -7,13 +7,13 @@ use std::collections::{BTreeSet, VecDeque};
 
 use assignment_lock::{Holder, Lock};
 use task_core::decide::{self, Assign, View};
-use task_events::{TaskId, TaskState, Text};
+use task_events::{SpanId, TaskId, TaskState, Text, TraceId, TraceParent};
 use worker_protocol::{Assignment, Poll, PollAnswer};
 
 use super::asking::Call;
 use super::dispatching::{Gathering, HandOut};
 use super::work::{Batch, Origin, Waiting};
-use super::{Answer, Effect, LockUnavailablePolicy, Now, Owner};
+use super::{Answer, Effect, Now, Owner};
 
 impl Owner {
     /// Matches polls with tasks.
@@ -21,10 +21,12 @@ impl Owner {
         let blocked = self.owed.bytes() >= self.cfg.owed_bytes
             || self.draining.is_some()
             || !self.may_write(now)
-            || self.lock.away && self.cfg.lock_unavailable == LockUnavailablePolicy::Pause;
+            || self.paused_by_lock();
         if blocked || self.polls.is_empty() || self.dispatch.len() == 0 {
             return;
         }
+        // One that is away is not waited for: locks are set when it is back.
+        let without = self.lock.away;
         let lock = self.ticket(Call::Locks(Vec::new()));
         let (mut batches, mut locks) = (Vec::new(), Vec::new());
         let mut rest = VecDeque::new();
@@ -39,7 +41,9 @@ impl Owner {
                 }
                 let Some((batch, taken)) = self.assign(now, id, &waiting.poll) else { continue };
                 let holder = taken.holder.clone();
-                let hand_out = HandOut { token: waiting.token, holder, lock, read_back: false, locked: false };
+                let began_us = now.fine.boot_us;
+                let hand_out =
+                    HandOut { token: waiting.token, holder, lock, read_back: false, locked: without, began_us };
                 self.dispatch.under_way.insert(id, hand_out);
                 self.mind_key(now, id);
                 given.insert(id);
@@ -59,9 +63,13 @@ impl Owner {
             return;
         }
         let tasks: Vec<TaskId> = locks.iter().map(|taken| taken.task).collect();
-        self.calls.insert(lock, Call::Locks(tasks.clone()));
         self.append(now, batches);
-        self.out.push(Effect::TakeLocks(lock, locks));
+        if without {
+            self.calls.remove(&lock);
+        } else {
+            self.calls.insert(lock, Call::Locks(tasks.clone()));
+            self.out.push(Effect::TakeLocks(lock, locks));
+        }
         if !self.rules.effects_after_read_back {
             tasks.into_iter().for_each(|id| self.hand_out_settled(now, id, |h| (h.read_back, h.locked) = (true, true)));
         }
@@ -90,7 +98,7 @@ impl Owner {
         };
         let draft = decide::assign(view, to, self.clock.broker_ms(now)).ok()?;
         let holder = Holder { worker_id: poll.worker_id.clone(), exec_epoch: draft.exec_epoch };
-        let lock = Lock { task: id, holder, ttl_ms: self.cfg.lock_ttl_ms.min(self.cfg.lease_ms) };
+        let lock = Lock { task: id, holder, ttl_ms: self.lock_ttl_ms() };
         Some((Batch { drafts: vec![draft], origin: Origin::Assign(id) }, lock))
     }
 
@@ -102,7 +110,7 @@ impl Owner {
     /// A TaskAssigned is dead: nobody heard of it; the lock goes, the task waits on.
     pub(super) fn hand_out_died(&mut self, now: Now, task: TaskId) {
         let Some(hand_out) = self.dispatch.under_way.remove(&task) else { return };
-        self.out.push(Effect::ReleaseLocks(vec![(task, hand_out.holder)]));
+        self.release_lock(task, hand_out.holder);
         self.mind_key(now, task);
         self.gathered(now, hand_out.token, task, false);
     }
@@ -125,7 +133,9 @@ impl Owner {
         part(hand_out);
         if hand_out.read_back && hand_out.locked {
             let token = hand_out.token;
-            self.dispatch.under_way.remove(&task);
+            if let Some(hand_out) = self.dispatch.under_way.remove(&task) {
+                self.tell_hand_out(now, task, &hand_out);
+            }
             self.gathered(now, token, task, true);
         }
     }
@@ -167,6 +177,11 @@ impl Owner {
             payload_hash: row.created.payload_hash,
             payload_ref: row.created.payload_ref.clone(),
             trace_id: row.trace_id.clone(),
+            traceparent: TraceId::parse(row.trace_id.as_bytes()).map(|trace_id| TraceParent {
+                trace_id,
+                span_id: SpanId::of_attempt(attempt.execution_id),
+                sampling: row.sampling,
+            }),
             lease_ms: terms.lease_ms,
             heartbeat_ms: terms.heartbeat_ms,
             start_to_close_ms: terms.start_to_close_ms,

@@ -2,18 +2,22 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::Stream as _;
 use futures::channel::{mpsc, oneshot};
-use task_events::Offset;
+use parking_lot::Mutex;
+use task_events::{Offset, PartitionEpoch, Text};
 use tokio::sync::Notify;
 
 use crate::surface::PartitionStatus;
 
 use super::{Answer, Command, Owner, Phase, Token, Why};
+
+/// Most queues that other instances are told of.
+const MAX_QUEUES: usize = 64;
 
 /// Of those who ask.
 pub(super) enum Message {
@@ -45,6 +49,9 @@ struct Status {
     owed_bytes: AtomicUsize,
     open_tasks: AtomicUsize,
     in_flight: AtomicUsize,
+    epoch: AtomicU32,
+    /// Tasks that wait for a worker, by queue.
+    ready: Mutex<Vec<(Text, u64)>>,
     offered: Notify,
 }
 
@@ -90,15 +97,20 @@ impl Message {
 impl Inbox {
     /// Lets the edge see how far the owner has folded and what waits for a worker.
     pub(super) fn show(&self, owner: &Owner) {
-        self.status.backlog.store(owner.backlog(), Ordering::Relaxed);
+        let backlog = owner.backlog();
         self.status.applied.store(owner.fold().next_offset.0, Ordering::Relaxed);
         self.status.owning.store(owner.phase() == Phase::Owning, Ordering::Relaxed);
         self.status.owed_bytes.store(owner.owed_bytes(), Ordering::Relaxed);
         self.status.open_tasks.store(owner.fold().tasks.len(), Ordering::Relaxed);
         self.status.in_flight.store(owner.in_flight(), Ordering::Relaxed);
         self.status.unstarted.store(owner.unstarted(), Ordering::Relaxed);
+        self.status.epoch.store(owner.fold().epoch.0, Ordering::Relaxed);
         let offers = owner.offers();
-        if self.status.offers.swap(offers, Ordering::Relaxed) < offers {
+        let offered = self.status.offers.swap(offers, Ordering::Relaxed) < offers;
+        if offered || self.status.backlog.swap(backlog, Ordering::Relaxed) != backlog {
+            *self.status.ready.lock() = owner.ready_by_queue(MAX_QUEUES);
+        }
+        if offered {
             self.status.offered.notify_waiters();
         }
     }
@@ -142,6 +154,16 @@ impl OwnerHandle {
     /// Tasks it could hand out now; a hint.
     pub fn backlog(&self) -> usize {
         self.status.backlog.load(Ordering::Relaxed)
+    }
+
+    /// The same by queue, of the first 64 queues; a hint.
+    pub fn ready_by_queue(&self) -> Vec<(Text, u64)> {
+        self.status.ready.lock().clone()
+    }
+
+    /// Number of the ownership it read about last; a hint.
+    pub fn epoch(&self) -> PartitionEpoch {
+        PartitionEpoch(self.status.epoch.load(Ordering::Relaxed))
     }
 
     /// Whether a poll may get something here: tasks that wait, or attempts that may not have reached

@@ -7,7 +7,7 @@ use task_events::{Body, ExecEpoch, KindClass, TaskId, Text};
 use worker_protocol::{Heartbeat, HeartbeatAnswer};
 
 use super::work::Job;
-use super::{Answer, Command, Effect, Now, Owner, Phase, Timer};
+use super::{Answer, Command, Now, Owner, Phase, Timer};
 
 /// What the owner remembers of a live attempt. Times are boot ms.
 #[derive(Clone, Debug)]
@@ -93,7 +93,7 @@ impl Owner {
     pub(super) fn end_attempt(&mut self, id: TaskId) {
         if let Some(live) = self.drop_live(id) {
             let holder = assignment_lock::Holder { worker_id: live.worker_id, exec_epoch: live.exec_epoch };
-            self.out.push(Effect::ReleaseLocks(vec![(id, holder)]));
+            self.release_lock(id, holder);
         }
     }
 

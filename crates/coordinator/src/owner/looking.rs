@@ -2,6 +2,7 @@
 //! the proof that any read needs; each answer is bounded in what it looks at, since the owner decides
 //! nothing meanwhile.
 
+mod facts;
 mod filter;
 mod open;
 mod verdicts;
@@ -9,11 +10,12 @@ mod verdicts;
 use serde::{Deserialize, Serialize};
 use snapshot_store::{SnapshotRow, TaskSummary};
 use task_core::Review;
-use task_events::{ExecutionId, Offset, RunNo, TaskId, TaskState, Text};
+use task_events::{ExecutionId, Offset, PartitionEpoch, RuleVersion, RunNo, TaskId, TaskState, Text};
 
 use super::work::Job;
 use super::{Answer, Command, Now, Owner};
 
+pub(super) use facts::Changing;
 pub use filter::TaskFilter;
 pub(super) use open::OpenTasks;
 pub(super) use verdicts::Verdicts;
@@ -34,8 +36,12 @@ pub enum Look {
     Queues,
     /// How many attempts each worker has.
     Workers,
+    /// The acceptance rules that are active.
+    Rules,
     /// The attempts of a worker.
     Worker(Text),
+    /// What metrics tell of the owner.
+    Facts,
     /// What became of records from this offset on.
     Verdicts {
         /// Offset of the first.
@@ -75,11 +81,16 @@ pub enum Looked {
         looked_at: u64,
         /// The last one that was looked at, if there are more behind it.
         looked_to: Option<TaskId>,
+        /// Of a list that begins with the oldest: up to this id no task can turn up any more that the owner
+        /// does not have yet, unless its clock is set back.
+        settled_to: Option<TaskId>,
     },
     /// Queues.
     Queues(Vec<QueueFacts>),
     /// Workers and how many live attempts they have.
     Workers(Vec<(Text, u64)>),
+    /// Rules.
+    Rules(RuleVersion),
     /// Live attempts of one, the oldest task first.
     Attempts {
         /// How many there are.
@@ -87,6 +98,8 @@ pub enum Looked {
         /// The first of them.
         attempts: Vec<AttemptSeen>,
     },
+    /// What metrics tell of the owner.
+    Facts(Box<OwnerFacts>),
     /// Verdicts, one byte each: [`ACCEPTED`], [`QUARANTINED`], or [`reason_of`] it.
     Verdicts {
         /// Offset of the first that is remembered; those before are forgotten.
@@ -94,6 +107,27 @@ pub enum Looked {
         /// From the offset asked for on, or from `remembered` if that is later.
         verdicts: Vec<u8>,
     },
+}
+
+/// What metrics tell of an owner, as it stands; counts are of its fold, and so since offset 0.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnerFacts {
+    /// Epoch of the partition.
+    pub epoch: PartitionEpoch,
+    /// Rows owed to the store.
+    pub owed_rows: u64,
+    /// Records whose rows are not all acknowledged.
+    pub behind: u64,
+    /// How long the row that is owed longest is overdue, ms.
+    pub overdue_ms: u64,
+    /// Accepted records.
+    pub accepted: u64,
+    /// Malformed ones.
+    pub quarantined: u64,
+    /// Rejected ones, in the order of [`task_core::Reason`].
+    pub rejected: Vec<u64>,
+    /// Queues.
+    pub queues: Vec<QueueFacts>,
 }
 
 /// A queue in one partition.
@@ -137,18 +171,19 @@ impl Owner {
     pub(super) fn look(&mut self, now: Now, job: Job) {
         let Command::Look(look) = &job.command else { return };
         // What was folded is judged for good, whoever owns the partition by now.
-        let proven = matches!(look, Look::Verdicts { .. }) || self.is_current(now);
+        // Nobody decides anything by facts.
+        let proven = matches!(look, Look::Verdicts { .. } | Look::Facts) || self.is_current(now);
         if !proven {
             // Looked at anew with the proof; what is gathered now would be gathered for nothing.
             self.wants_proof = true;
             return self.unproven.push_back(job);
         }
         let looked = match look {
-            Look::List(ask) => self.page(ask),
+            Look::List(ask) => self.page(now, ask),
             Look::Stands(tasks) => {
                 let tasks: Vec<_> =
                     tasks.iter().filter_map(|id| Some(TaskSummary::of(&self.in_memory(*id)?))).collect();
-                Looked::Tasks { looked_at: tasks.len() as u64, tasks, looked_to: None }
+                Looked::Tasks { looked_at: tasks.len() as u64, tasks, looked_to: None, settled_to: None }
             }
             Look::Queues => Looked::Queues(self.queue_facts(now)),
             Look::Workers => {
@@ -157,7 +192,9 @@ impl Owner {
                 counts.sort_unstable();
                 Looked::Workers(counts)
             }
+            Look::Rules => Looked::Rules(self.fold.active_rules),
             Look::Worker(worker) => self.attempts_of(worker),
+            Look::Facts => Looked::Facts(Box::new(self.facts(now))),
             Look::Verdicts { from, limit } => self.verdicts.from(*from, *limit),
         };
         self.reply(job.token, Answer::Looked(Box::new(looked)));
@@ -176,12 +213,13 @@ impl Owner {
         }
     }
 
-    fn page(&self, ask: &ListAsk) -> Looked {
+    fn page(&self, now: Now, ask: &ListAsk) -> Looked {
         // Few beside the open ones: they leave as soon as the store has their rows.
         let mut owed: Vec<TaskId> = self.owed.closed_ids().filter(|id| (ask.low..=ask.high).contains(id)).collect();
-        owed.sort_unstable();
-        let open = if ask.review { None } else { Some(self.open.between(ask.low, ask.high)) };
-        let mut ids = open::in_order(open.into_iter().flatten(), owed.into_iter(), ask.oldest_first);
+        owed.sort_unstable_by(|one, other| if ask.oldest_first { one.cmp(other) } else { other.cmp(one) });
+        let matching = || self.open.matching(&ask.filter, ask.low, ask.high, ask.oldest_first);
+        let open = (!ask.review).then(matching).into_iter().flatten();
+        let mut ids = open::in_order(open, owed.into_iter(), ask.oldest_first);
         let (mut tasks, mut looked_at, mut last) = (Vec::new(), 0, None);
         while tasks.len() < ask.limit
             && looked_at < ask.look.max(1)
@@ -201,7 +239,15 @@ impl Owner {
             }
         }
         let looked_to = last.filter(|_| ids.next().is_some());
-        Looked::Tasks { tasks, looked_at: looked_at as u64, looked_to }
+        let settled_to = ask.oldest_first.then(|| self.settled_to(now));
+        Looked::Tasks { tasks, looked_at: looked_at as u64, looked_to, settled_to }
+    }
+
+    // Ids rise in the order of the log, so the first create that is under way has the lowest id of those
+    // that are still to come.
+    fn settled_to(&self, now: Now) -> TaskId {
+        let next = self.flight.first_create().or_else(|| self.creates.first()).or_else(|| self.next_id(now));
+        next.and_then(|next| TaskId::from_raw(next.raw() - 1)).unwrap_or(TaskId::ZERO)
     }
 
     fn queue_facts(&self, now: Now) -> Vec<QueueFacts> {
@@ -229,6 +275,20 @@ impl Owner {
             }
         }
         facts.into_values().collect()
+    }
+
+    fn facts(&self, now: Now) -> OwnerFacts {
+        let (fold, counts) = (&self.fold, &self.fold.counters);
+        OwnerFacts {
+            epoch: fold.epoch,
+            owed_rows: self.owed.len() as u64,
+            behind: fold.next_offset.0.saturating_sub(self.owed.acked_below(fold.next_offset).0),
+            overdue_ms: self.owed.overdue_ms(now.boot_ms),
+            accepted: counts.applied + counts.control,
+            quarantined: counts.quarantined,
+            rejected: counts.rejected.to_vec(),
+            queues: self.queue_facts(now),
+        }
     }
 
     /// Since a worker last asked this owner for work of the queue, ms.

@@ -1,5 +1,7 @@
 //! What goes into the owner and what comes out: commands and answers, inputs and effects, all data.
 
+mod now;
+
 use std::time::Duration;
 
 use assignment_lock::{Holder, Lock, LockUnavailable, ServerState};
@@ -8,13 +10,17 @@ use event_log::{AppendOutcome, OutRecord, RawRecord};
 use serde::{Deserialize, Serialize};
 use snapshot_store::{CheckpointName, KeyRow, PayloadItem, RowWrite, SnapshotRow, StoreError};
 use task_core::decide::{NewTask, Refusal, Replay};
-use task_events::{Offset, PartitionId, ReviewOutcome, RunNo, Sha256Hash, TaskId, TaskState, Text};
+use task_events::{
+    Offset, PartitionId, ReviewOutcome, RuleVersion, RunNo, Sha256Hash, TaskId, TaskState, Text, TraceParent,
+};
 use worker_protocol::{Heartbeat, HeartbeatAnswer, Poll, PollAnswer, Report, ReportAnswer};
 
 use super::alarm::{Alarm, Stop};
 use super::checkpointing::Checkpoint;
 use super::looking::{Look, Looked};
 use super::why::WhyFacts;
+
+pub use now::{Fine, Now};
 
 /// Where an answer goes; chosen by the caller, unique while it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,15 +29,6 @@ pub struct Token(pub u64);
 /// An outstanding port call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
-
-/// Both clocks of the process at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Now {
-    /// CLOCK_BOOTTIME, ms: for every duration.
-    pub boot_ms: u64,
-    /// Wall clock, Unix ms: for what is written into events, never for a timer.
-    pub wall_ms: i64,
-}
 
 /// Idempotency key of a create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +48,9 @@ pub struct CreateTask {
     pub key: Option<Key>,
     /// Inline payload, stored before the event that names its hash.
     pub payload: Option<Bytes>,
+    /// The span that asks for it; its trace may be another than the task's.
+    #[serde(default)]
+    pub parent: Option<TraceParent>,
 }
 
 /// What the owner can be asked.
@@ -88,6 +88,8 @@ pub enum Command {
         run_no: RunNo,
         /// Decision.
         outcome: ReviewOutcome,
+        /// The one that stands and is taken back.
+        instead_of: Option<ReviewOutcome>,
         /// Who decided.
         actor: Text,
         /// Free text.
@@ -129,6 +131,12 @@ pub enum Command {
         actor: Text,
         /// Why.
         reason: Text,
+    },
+    /// Activate acceptance rules in this partition, for good. Whoever asks has made sure that every reader
+    /// knows them.
+    Activate {
+        /// Version.
+        version: RuleVersion,
     },
     /// Pause or resume a queue in this partition.
     Queue {
@@ -173,6 +181,7 @@ impl Command {
             | Self::Replay { .. }
             | Self::Review { .. }
             | Self::Release { .. }
+            | Self::Activate { .. }
             | Self::Queue { .. } => false,
         }
     }
@@ -194,6 +203,7 @@ impl Command {
             | Self::Find { .. }
             | Self::Look(_)
             | Self::Release { .. }
+            | Self::Activate { .. }
             | Self::Queue { .. } => 0,
         }
     }
@@ -282,6 +292,17 @@ pub enum Answer {
     Looked(Box<Looked>),
     /// The release is on record.
     WorkerReleased,
+    /// The rules are active.
+    RulesActive,
+    /// 409: they are not the newest ones, or this owner does not know them.
+    RulesRefused {
+        /// Asked for.
+        version: RuleVersion,
+        /// Active.
+        active: RuleVersion,
+        /// Newest that this owner knows.
+        known: RuleVersion,
+    },
     /// 422: the partition that was asked for cannot keep the promise of the concurrency key.
     PlacementConflict {
         /// Partition of the task it shall stand beside.
@@ -385,6 +406,10 @@ pub enum Effect {
     Reply(Token, Answer),
     /// Tell people.
     Alarm(Alarm),
+    /// The oldest own record that was read back as accepted in this turn, µs since its append.
+    ReadBack(u64),
+    /// Something is over that was done for a task.
+    Span(Box<spans::Span>),
     /// The hand-over is done.
     Drained,
     /// This reader must not go on.

@@ -30,6 +30,8 @@ struct Entry {
     /// Last offset that changed it; an acknowledgement of less leaves it owed.
     changed: Offset,
     due_ms: u64,
+    /// When it was due first; a write that fails is tried later, and is no less late for that.
+    first_due_ms: u64,
     bytes: usize,
     writing: Option<Offset>,
 }
@@ -53,6 +55,17 @@ impl Owed {
 
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// How long the one that is owed longest is overdue, ms.
+    pub(super) fn overdue_ms(&self, now_ms: u64) -> u64 {
+        let oldest = self.by_since.first().and_then(|(_, what)| self.entries.get(what));
+        oldest.map_or(0, |entry| now_ms.saturating_sub(entry.first_due_ms))
     }
 
     /// A closed task that the store may not show yet.
@@ -129,7 +142,14 @@ impl Owed {
             }
             None => {
                 self.by_since.insert((at, what));
-                self.entries.entry(what).or_insert(Entry { since: at, changed: at, due_ms, bytes, writing: None })
+                self.entries.entry(what).or_insert(Entry {
+                    since: at,
+                    changed: at,
+                    due_ms,
+                    first_due_ms: due_ms,
+                    bytes,
+                    writing: None,
+                })
             }
         };
         entry.changed = at;
@@ -168,6 +188,7 @@ impl Owed {
             } else {
                 self.by_since.remove(&(entry.since, what));
                 entry.since = written.map_or(entry.since, |w| Offset(w.0 + 1));
+                entry.first_due_ms = entry.due_ms;
                 self.by_since.insert((entry.since, what));
                 self.due.insert((entry.due_ms, what));
             }
@@ -245,6 +266,7 @@ mod tests {
         assert_eq!((owed.acked_below(Offset(9)), owed.next_due()), (Offset(8), Some(350)));
         let rows = owed.take_due(350, 10);
         owed.failed(&rows, 460);
+        assert_eq!((owed.len(), owed.overdue_ms(380), owed.overdue_ms(340)), (1, 30, 0));
         assert_eq!((owed.acked_below(Offset(9)), owed.next_due()), (Offset(8), Some(460)));
         let rows = owed.take_due(460, 10);
         owed.acknowledged(&rows);

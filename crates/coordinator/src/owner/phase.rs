@@ -2,7 +2,7 @@
 
 use task_core::decide::Draft;
 use task_core::{Pen, Slot, pending_work};
-use task_events::{Body, Event, EventId, OwnerSeq, OwnershipClaimed, PartitionEpoch};
+use task_events::{Body, Event, EventId, OwnerSeq, OwnershipClaimed, PartitionEpoch, Sampling};
 
 use super::asking::Call;
 use super::settling::Ended;
@@ -50,7 +50,7 @@ impl Owner {
             self.claims.remove(0);
         }
         self.phase = Phase::Claiming { retry_ms: None };
-        let Ok(encoded) = self.encoder.encode(&event, self.partition()) else { return };
+        let Ok(encoded) = self.encoder.encode(&event, self.partition(), Sampling::default()) else { return };
         let ticket = self.ticket(Call::Claim);
         let record = event_log::OutRecord { key: encoded.key, headers: encoded.headers, value: encoded.value };
         self.out.push(Effect::Append(ticket, vec![record]));

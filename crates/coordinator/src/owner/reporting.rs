@@ -72,7 +72,7 @@ impl Owner {
     // A terminal report that counts for nothing is made visible, once per execution.
     fn fence(&mut self, now: Now, job: Job, report: &Report, task: TaskId) {
         let execution = report.attempt.execution_id;
-        let trace = self.fold.tasks.get(task).and_then(|s| s.row.as_ref()).map(|r| r.trace_id.clone());
+        let trace = self.fold.tasks.get(task).and_then(|s| s.row.as_ref()).map(|r| (r.trace_id.clone(), r.sampling));
         // An id that was never minted is nobody's report.
         let known = task <= self.fold.highest && !self.fold.noted.contains(execution);
         let draft =

@@ -26,6 +26,7 @@ impl Owner {
             | Command::Find { .. }
             | Command::Look(_)
             | Command::Release { .. }
+            | Command::Activate { .. }
             | Command::Queue { .. } => RequestKind::Other,
         };
         let until_ms = now.boot_ms.saturating_add(command.patience_ms());

@@ -1,12 +1,13 @@
 //! Writing owed rows, and remembering how far they are acknowledged.
 
-use snapshot_store::{KeyRow, RowKind, RowWrite, SnapshotRow, StoreError};
-use task_core::{Change, HistoryEntry, Pen, Record, Row, Verdict, pen_of};
-use task_events::{Body, Kind, RecordKey};
+use snapshot_store::{RowWrite, StoreError};
+use task_core::{Pen, Record, Row, Verdict, pen_of};
+use task_events::Kind;
 
 use super::asking::Call;
 use super::owed::Owes;
 use super::{Alarm, Effect, Now, Owner, Phase, Ticket};
+use crate::derived::{Changed, Derived, beside_row, closed_row, derive, key_row, open_row};
 
 /// Rows in one write, and writes under way, per partition.
 const ROWS_PER_WRITE: usize = 128;
@@ -50,63 +51,46 @@ impl Owner {
         if record.offset < self.acked || !again {
             return;
         }
-        let clock = self.fold.row_clock_us;
-        let entry = HistoryEntry { offset: record.offset, rejected: verdict.rejected() };
         // A hand-over waits for its rows, so they wait for nothing.
         let wait = |ms: u64| now.boot_ms.saturating_add(if self.draining.is_some() { 0 } else { ms });
         let (lag, handed_on) = (wait(self.cfg.row_lag_ms), wait(self.cfg.pen_lag_ms));
-        match (verdict, record.key) {
-            (Verdict::Accepted(Change::Closed(closed) | Change::Reviewed(closed)), _) => {
-                let bytes = self.row_bytes(&closed.row);
-                if closed.row.history_overflow > 0 {
-                    self.owed.add_overflow(closed.core.id, clock, entry, lag);
-                }
-                self.owed.close((**closed).clone(), record.offset, handed_on, bytes);
-            }
-            (_, RecordKey::Task(id)) => match self.fold.tasks.get(id) {
-                Some(slot) => {
-                    let hands_on = verdict.rejected().is_none()
-                        && (pen_of(&slot.core) != Pen::Owner || record.event.kind == Kind::TaskReplayPlanned);
-                    // What does not fit into the row's history gets a row of its own.
-                    if slot.row.as_ref().is_some_and(|row| row.history_overflow > 0) {
-                        self.owed.add_overflow(id, clock, entry, lag);
-                    }
-                    self.owed.open(id, record.offset, if hands_on { handed_on } else { lag }, OPEN_BYTES);
-                }
-                // Written without reading: whether there is such a task is not known here.
-                None if id.partition() == self.partition() => self.owed.add_overflow(id, clock, entry, lag),
-                None => {}
-            },
-            (_, RecordKey::Control(_) | RecordKey::Other) => {}
+        let Derived { clock_us, task, beside, key } = derive(&self.fold, record, verdict);
+        if let Some((task, entry)) = beside {
+            self.owed.add_overflow(task, clock_us, entry, lag);
         }
-        if let (Body::TaskCreated(created), Verdict::Accepted(_), Some(task_id)) =
-            (&record.event.body, verdict, record.event.task_id)
-            && let Some(key_hash) = created.key_hash
-        {
-            let created_at = record.event.event_time;
-            let row = KeyRow { key_hash, request_hash: created.request_hash, task_id, created_at };
-            self.owed.add_key(clock, row, record.offset, lag);
+        match task {
+            Changed::Closed(closed) => {
+                let bytes = self.row_bytes(&closed.row);
+                self.owed.close(closed.clone(), record.offset, handed_on, bytes);
+            }
+            Changed::Open(id) => {
+                let hands_on = verdict.rejected().is_none()
+                    && self.fold.tasks.get(id).is_some_and(|slot| {
+                        pen_of(&slot.core) != Pen::Owner || record.event.kind == Kind::TaskReplayPlanned
+                    });
+                self.owed.open(id, record.offset, if hands_on { handed_on } else { lag }, OPEN_BYTES);
+            }
+            Changed::Nothing => {}
+        }
+        if let Some(row) = key {
+            self.owed.add_key(clock_us, row, record.offset, lag);
         }
     }
 
     fn row_of(&self, what: Owes) -> Option<RowWrite> {
         match what {
-            Owes::Task(id) => {
-                let (core, row, closed_at) = match (self.fold.tasks.get(id), self.owed.closed(id)) {
-                    (Some(slot), _) => (slot.core, slot.row.clone()?, None),
-                    (None, Some(closed)) => (closed.core, closed.row.clone(), Some(closed.closed_at_offset)),
-                    (None, None) => return None,
-                };
-                let timestamp_us = row.row_clock_us;
-                Some(RowWrite { timestamp_us, row: RowKind::Snapshot(SnapshotRow { core, row, closed_at }) })
-            }
+            Owes::Task(id) => match (self.fold.tasks.get(id), self.owed.closed(id)) {
+                (Some(slot), _) => open_row(slot),
+                (None, Some(closed)) => Some(closed_row(closed)),
+                (None, None) => None,
+            },
             Owes::Key(key) => {
-                let (timestamp_us, row) = self.owed.key_with_clock(&key)?.clone();
-                Some(RowWrite { timestamp_us, row: RowKind::Key(row) })
+                let (clock_us, row) = self.owed.key_with_clock(&key)?.clone();
+                Some(key_row(clock_us, row))
             }
-            Owes::Overflow(task_id, at) => {
-                let (timestamp_us, entry) = self.owed.overflow_entry(task_id, at)?;
-                Some(RowWrite { timestamp_us, row: RowKind::HistoryOverflow { task_id, entry } })
+            Owes::Overflow(task, at) => {
+                let (clock_us, entry) = self.owed.overflow_entry(task, at)?;
+                Some(beside_row(clock_us, task, entry))
             }
         }
     }

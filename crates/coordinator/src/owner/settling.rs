@@ -30,9 +30,12 @@ impl Owner {
         let Some(own) = self.flight.remove(at) else { return };
         self.clock.observe(now, record.broker_ms);
         self.prove(now, own.appended_ms);
+        let took_us = now.fine.boot_us.saturating_sub(own.appended_us);
+        self.read_back_us = self.read_back_us.max(Some(took_us));
         if let Some(task) = own.task {
             self.rejections.remove(&task);
         }
+        self.tell_record(now, record, &own);
         match own.origin {
             Origin::Job(job, answer) => {
                 self.reported(now, &job, record);

@@ -9,21 +9,23 @@ use std::time::Duration;
 
 use assignment_lock::AssignmentLock;
 use event_log::{EventLog, LogError};
-use fold_start::patient;
+use fold_start::{LoadError, patient};
 use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, Stream as _};
 use hashbrown::HashMap;
-use service_kit::{Clock, Metrics, fail_point};
-use snapshot_store::{CheckpointName, SnapshotStore, StoreError};
-use task_events::PartitionId;
+use service_kit::{Clock, Metrics};
+use snapshot_store::{CheckpointName, SnapshotStore};
+use spans::Spans;
+use task_events::{PartitionId, SUPPORTED_RULES};
 
 use super::freeze::Freeze;
 use super::inbox::Inbox;
 use super::loading::load_start;
 use super::waiting::{Event, Reading, next_events, read, reopen, until_lost};
-use super::{Answer, Checkpoint, Effect, Identity, Input, Now, Owner, OwnerConfig, OwnerRules, Stop, Token};
+use super::{Answer, Identity, Input, Now, Owner, OwnerConfig, OwnerRules, Stop, Token};
+use crate::metrics::ShellMetrics;
 
 /// The ports of an owner.
 #[derive(Clone)]
@@ -56,6 +58,8 @@ pub struct Setup {
     pub random: u64,
     /// Counters and alarms.
     pub metrics: Metrics,
+    /// Where spans go.
+    pub spans: Spans,
     /// Where a test may stop this owner's thread.
     pub freeze: Freeze,
 }
@@ -75,13 +79,15 @@ pub enum Exit {
 
 pub(super) type Call = BoxFuture<'static, Option<Input>>;
 
-struct Shell<L: EventLog, S, K, C> {
-    ports: Ports<L, S, K, C>,
-    partition: PartitionId,
+pub(super) struct Shell<L: EventLog, S, K, C> {
+    pub(super) ports: Ports<L, S, K, C>,
+    pub(super) partition: PartitionId,
     owner: Owner,
     calls: FuturesUnordered<Call>,
-    replies: HashMap<Token, oneshot::Sender<Answer>, foldhash::fast::FixedState>,
-    metrics: Metrics,
+    pub(super) replies: HashMap<Token, oneshot::Sender<Answer>, foldhash::fast::FixedState>,
+    pub(super) metrics: Metrics,
+    pub(super) meters: ShellMetrics,
+    pub(super) spans: Spans,
     freeze: Freeze,
 }
 
@@ -99,17 +105,24 @@ where
         match until_lost(loading, &mut inbox).await {
             None => return Exit::Lost,
             Some(Ok(loaded)) => loaded,
+            Some(Err(LoadError::UnknownRules { at, version, .. })) => {
+                let stop = Stop::UnknownRules { version, offset: at, known: SUPPORTED_RULES };
+                setup.metrics.alarm("reader_stopped", stop.to_string());
+                return Exit::Stopped(stop);
+            }
             Some(Err(why)) => return Exit::Unreadable(why.to_string()),
         }
     };
     let from = start.fold.next_offset;
-    let owner = Owner::new(setup.cfg, setup.rules, setup.identity, start);
+    let owner = Owner::new(setup.cfg, setup.rules, setup.identity, start).tracing(setup.spans.is_on());
     let shell = Shell {
         ports,
         partition,
         owner,
         calls: FuturesUnordered::new(),
         replies: HashMap::default(),
+        meters: ShellMetrics::new(&setup.metrics),
+        spans: setup.spans,
         metrics: setup.metrics,
         freeze: setup.freeze,
     };
@@ -212,130 +225,12 @@ where
     }
 
     fn now(&self) -> Now {
-        Now { boot_ms: self.ports.clock.boot_ms(), wall_ms: self.ports.clock.wall_ms() }
+        Now::of(&self.ports.clock)
     }
 
-    fn carry_out(&mut self, effects: Vec<Effect>) -> Option<Exit> {
-        let mut exit = None;
-        for effect in effects {
-            match effect {
-                Effect::Append(ticket, batch) => {
-                    fail_point!("owner::before_append");
-                    let append = self.ports.log.append(self.partition, batch);
-                    self.call(async move {
-                        let outcome = append.await;
-                        fail_point!("owner::after_append");
-                        Some(Input::Appended(ticket, outcome))
-                    });
-                }
-                Effect::TakeLocks(ticket, locks) => {
-                    let take = self.ports.lock.take(locks);
-                    let metrics = self.metrics.clone();
-                    self.call(async move {
-                        let answer = take.await;
-                        fail_point!("owner::after_lock");
-                        let answer = answer.map(|taken| {
-                            let replaced = taken.iter().filter(|t| **t == assignment_lock::Taken::Replaced).count();
-                            metrics.counter("lock_replaced").add(replaced as u64);
-                        });
-                        Some(Input::LocksTaken(ticket, answer))
-                    });
-                }
-                Effect::RenewLocks(locks) => {
-                    let renew = self.ports.lock.renew(locks);
-                    self.call(renew.map(|_| None));
-                }
-                Effect::ReleaseLocks(locks) => {
-                    let release = self.ports.lock.release(locks);
-                    self.call(release.map(|_| None));
-                }
-                Effect::AskLockServer => {
-                    let ask = self.ports.lock.server();
-                    self.call(ask.map(|answer| Some(Input::LockServer(answer))));
-                }
-                Effect::WriteRows(ticket, rows) => {
-                    fail_point!("owner::before_rows");
-                    let write = self.ports.store.write(self.partition, rows);
-                    self.call(write.map(move |answer| Some(Input::RowsWritten(ticket, answer))));
-                }
-                Effect::ReadRow(ticket, task) => {
-                    let read = self.ports.store.snapshots(vec![task]);
-                    self.call(read.map(move |answer| {
-                        let row = answer.map(|rows| rows.into_iter().next().flatten());
-                        Some(Input::RowRead(ticket, row))
-                    }));
-                }
-                Effect::ReadKey(ticket, key) => {
-                    let read = self.ports.store.key(key);
-                    self.call(read.map(move |answer| Some(Input::KeyRead(ticket, answer))));
-                }
-                Effect::StorePayloads(ticket, items) => {
-                    let put = self.ports.store.put_payloads(items);
-                    self.call(put.map(move |answer| Some(Input::PayloadsStored(ticket, answer))));
-                }
-                Effect::PutAcked(offset) => {
-                    let put = self.ports.store.put_acked(self.partition, offset);
-                    self.call(put.map(|_| None));
-                }
-                Effect::Publish(checkpoint) => {
-                    let store = self.ports.store.clone();
-                    let metrics = self.metrics.clone();
-                    let partition = self.partition;
-                    self.call(async move {
-                        if publish(&store, partition, *checkpoint).await.is_err() {
-                            metrics.counter("checkpoints_failed").add(1);
-                            return None;
-                        }
-                        metrics.counter("checkpoints_published").add(1);
-                        // Others publish too: every reader compares its own state with theirs.
-                        let published = store.checkpoints(partition).await.ok()?;
-                        Some(Input::Checkpoints(published.into_iter().map(|(name, _)| name).collect()))
-                    });
-                }
-                Effect::Reply(token, answer) => {
-                    fail_point!("owner::before_reply");
-                    if let Some(reply) = self.replies.remove(&token) {
-                        // An error means that nobody waits any more.
-                        let _ = reply.send(answer);
-                    }
-                }
-                Effect::Alarm(alarm) => {
-                    self.metrics.alarm(alarm.name(), format!("partition {}: {alarm:?}", self.partition));
-                }
-                Effect::Drained => exit = Some(Exit::Drained),
-                Effect::Stop(stop) => {
-                    self.metrics.alarm("reader_stopped", stop.to_string());
-                    return Some(Exit::Stopped(stop));
-                }
-            }
-        }
-        exit
-    }
-
-    fn call(&self, call: impl Future<Output = Option<Input>> + Send + 'static) {
+    pub(super) fn call(&self, call: impl Future<Output = Option<Input>> + Send + 'static) {
         self.calls.push(call.boxed());
     }
-}
-
-async fn publish<S: SnapshotStore>(
-    store: &S,
-    partition: PartitionId,
-    checkpoint: Checkpoint,
-) -> Result<(), StoreError> {
-    let parts = checkpoint.state.parts();
-    for (hash, bytes) in parts.chunks {
-        fail_point!("owner::before_chunk");
-        store.put_chunk(hash, bytes).await?;
-    }
-    fail_point!("owner::before_manifest");
-    let name = CheckpointName {
-        partition,
-        offset: checkpoint.state.offset(),
-        epoch: checkpoint.epoch,
-        rule_version: checkpoint.rule_version,
-        state_hash: checkpoint.state_hash,
-    };
-    store.publish(name, parts.manifest).await
 }
 
 /// Time a clean hand-over may take (design.md §11: < 1 s).

@@ -102,6 +102,8 @@ impl Owner {
             ring,
             lock: LockState::default(),
             draining: None,
+            read_back_us: None,
+            traces: false,
             out: Vec::new(),
             fold: start.fold,
         };

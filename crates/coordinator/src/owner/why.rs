@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use task_events::{TaskId, TaskState, Text};
 
 use super::work::Job;
-use super::{Answer, Command, LockUnavailablePolicy, Map, Now, Owner, TaskSeen};
+use super::{Answer, Command, Map, Now, Owner, TaskSeen};
 
 /// Queues whose last poll is remembered; of more, those asked for longest ago are forgotten.
 const QUEUES: usize = 10_000;
@@ -110,7 +110,7 @@ impl Owner {
         let left = |at: u64| at.saturating_sub(now.boot_ms);
         let blocked = if self.owed.bytes() >= self.cfg.owed_bytes {
             Some(Blocked::RowsOwed)
-        } else if self.lock.away && self.cfg.lock_unavailable == LockUnavailablePolicy::Pause {
+        } else if self.paused_by_lock() {
             Some(Blocked::LockServer)
         } else {
             None

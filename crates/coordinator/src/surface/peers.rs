@@ -27,6 +27,13 @@ pub trait Peers: Clone + Send + Sync + 'static {
     /// Other instances known to be alive, in a stable order. No I/O: what was heard last.
     fn instances(&self) -> Vec<Text>;
 
+    /// Tasks of these queues that an instance said it could hand out; `None`: it said nothing lately. No
+    /// I/O: what was heard last.
+    fn ready(&self, instance: &Text, queues: &[Text]) -> Option<u64> {
+        let _ = (instance, queues);
+        None
+    }
+
     /// Offers free slots to the owners of an instance. The poll waits for nothing: an implementation
     /// bounds it by its connection's timeout, since the lease of what comes back runs already.
     /// `None`: not answered, for whatever reason.

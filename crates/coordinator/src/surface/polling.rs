@@ -1,6 +1,7 @@
 //! Work for a worker: its slots are offered to own owners by backlog, and what stays free to other
 //! instances.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,10 +18,16 @@ use crate::owner::{Answer, Command};
 /// had nothing is asked again, ms (design.md §8: once a second).
 const POLL_ROUND_MS: u64 = 1_000;
 
+/// The same of an instance that says by itself what it has …
+const SAYS_MS: u64 = 100;
+
+/// … and how often that is looked at while a poll waits, ms.
+const HEAR_MS: u64 = 250;
+
 /// Longest another instance is waited for, ms: the lease of what was found already runs.
 const PEER_MS: u64 = 2_000;
 
-/// Boot ms until which an instance is not asked again for work of these queues.
+/// Boot ms at which an instance was last asked for work of these queues and had none.
 pub(super) type HadNothing = BTreeMap<(Text, Vec<Text>), u64>;
 
 #[derive(Default)]
@@ -93,7 +100,9 @@ impl<C: Clock, P: Peers> Surface<C, P> {
             if !found.is_empty() || now >= until {
                 return PollAnswer::Work { assignments: found.assignments, stop: found.stop };
             }
-            let sleep = Box::pin(self.clock.sleep_until(until.min(now + POLL_ROUND_MS)));
+            let hears = self.peers.instances().iter().any(|other| self.peers.ready(other, &poll.queues).is_some());
+            let round = if hears { HEAR_MS } else { POLL_ROUND_MS };
+            let sleep = Box::pin(self.clock.sleep_until(until.min(now + round)));
             // Either way the backlogs are looked at again.
             select(select_all(woken), sleep).await;
         }
@@ -152,6 +161,8 @@ impl<C: Clock, P: Peers> Surface<C, P> {
     async fn offer_elsewhere(&self, poll: &Poll, found: &mut Gathered) -> Result<(), Superseded> {
         let mut instances = self.peers.instances();
         in_turn(&self.turn_of_peers, &mut instances);
+        // Who says that it has most comes first.
+        instances.sort_by_key(|instance| Reverse(self.peers.ready(instance, &poll.queues)));
         for instance in instances {
             let Some(rest) = found.rest(poll) else { break };
             if !self.may_have_work(&instance, poll) {
@@ -170,17 +181,20 @@ impl<C: Clock, P: Peers> Surface<C, P> {
         Ok(())
     }
 
-    // Each is asked once a second while it has nothing, however many workers poll here; noted when it
-    // is asked, so that those that poll at the same time do not all ask.
+    // Each is asked once a second while it has nothing, however many workers poll here, and at once when
+    // it says that it has something; noted when it is asked, so that those that poll at the same time do
+    // not all ask.
     fn may_have_work(&self, instance: &Text, poll: &Poll) -> bool {
         let now = self.clock.boot_ms();
+        let says = self.peers.ready(instance, &poll.queues).is_some_and(|ready| ready > 0);
+        let pause = if says { SAYS_MS } else { POLL_ROUND_MS };
         let mut had_nothing = self.had_nothing.lock();
-        had_nothing.retain(|_, until| *until > now);
+        had_nothing.retain(|_, at| now < at.saturating_add(POLL_ROUND_MS));
         let asked = (instance.clone(), poll.queues.clone());
-        if had_nothing.contains_key(&asked) {
+        if had_nothing.get(&asked).is_some_and(|at| now < at.saturating_add(pause)) {
             return false;
         }
-        had_nothing.insert(asked, now.saturating_add(POLL_ROUND_MS));
+        had_nothing.insert(asked, now);
         true
     }
 }

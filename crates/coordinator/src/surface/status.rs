@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use assignment_lock::Entry;
 use service_kit::Clock;
 use task_events::{Offset, PartitionId};
 
 use super::{Peers, Surface};
+use crate::owner::Identity;
 
 /// The owner of one partition, as it last showed itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,5 +41,17 @@ impl<C: Clock, P: Peers> Surface<C, P> {
     pub fn status(&self) -> Status {
         let assigned = self.owners.read().iter().map(|(partition, owner)| (*partition, owner.status())).collect();
         Status { partitions: self.partitions, assigned }
+    }
+
+    /// What this instance tells the others of itself.
+    pub fn entry(&self, identity: &Identity) -> Entry {
+        let owners = self.owners.read();
+        let owning = || owners.iter().filter(|(_, owner)| owner.is_owning());
+        let mut ready = BTreeMap::new();
+        for (queue, n) in owning().flat_map(|(_, owner)| owner.ready_by_queue()) {
+            *ready.entry(queue).or_default() += n;
+        }
+        let owns = owning().map(|(partition, owner)| (*partition, owner.epoch())).collect();
+        Entry { instance: identity.instance.clone(), url: identity.url.clone(), owns, ready }
     }
 }

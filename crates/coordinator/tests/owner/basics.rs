@@ -57,3 +57,16 @@ fn the_same_after_a_crash_at_any_step() {
          | fail t1 e=1 => accepted | submit t3 key=k => duplicate t1 | get t1 => CANCELLED v6 | cancel t1 => closed CANCELLED",
     );
 }
+
+#[test]
+pub fn rules_are_activated_forward_and_only_known_ones() {
+    let known = task_events::SUPPORTED_RULES.0;
+    let mut w = World::new();
+    w.play("activate 1 => active");
+    assert_eq!(w.count("rules"), 0, "what is active already is not written again");
+    w.play(&format!("activate {0} => rules {0} refused, 1 of {known}", known + 1));
+    w.play(&format!("activate {known} => active | activate {known} => active"));
+    assert_eq!(w.count("rules"), known as usize - 1);
+    w.play(&format!("activate {0} => rules {0} refused, {known} of {known}", known - 1));
+    w.play("submit t1 | poll w1 => t1 e=1 | complete t1 e=1 => accepted | crash | get t1 => SUCCESS v3");
+}

@@ -70,7 +70,10 @@ pub fn one_closed_task_command_in_flight() {
 #[test]
 pub fn reviews_count_and_replays_go_on_from_them() {
     let mut w = done();
-    w.play("review t1 => reviewed | get t1 => SUCCESS v5 | review t1 => reviewed | wait 2s | get t1 => SUCCESS v6 | replay t1 => run 2");
+    w.play("review t1 => reviewed | get t1 => SUCCESS v5 | review t1 => reviewed | wait 2s | get t1 => SUCCESS v6");
+    let stands = "the decision ACCEPTED is on record, and another one takes its place only if it names it";
+    w.play(&format!("review t1 abandoned= => refused: {stands} | review t1 abandoned= instead= => reviewed"));
+    w.play("wait 2s | get t1 => SUCCESS v7 | replay t1 => run 2");
     w.play("crash | plan t1 | poll w1 => t1 e=2 | complete t1 e=2 => accepted | review t1 run=1 => refused: run 1 was named, the task's last run is 2");
     let mut w = done();
     w.store_away = true;

@@ -1,11 +1,12 @@
 //! design.md §3 (ids), §4.5, §4.9, §8: keys, limits, payloads, ids.
 
 use coordinator::owner::{Answer, Effect, Input, Key, OwnerConfig, Token};
-use snapshot_store::{PayloadItem, SnapshotStore as _};
+use futures::FutureExt as _;
+use snapshot_store::SnapshotStore as _;
 use task_core::decide::Refusal;
 use task_events::Sha256Hash;
 
-use crate::kit::World;
+use crate::kit::{World, parameters};
 
 fn heard(w: &World, tokens: &[Token]) -> Vec<String> {
     tokens.iter().map(|t| w.heard(w.answer(*t))).collect()
@@ -171,8 +172,25 @@ pub fn payloads_are_stored_before_and_ids_leave_in_the_order_they_were_minted() 
     assert!(rest.contains(&"unavailable(StoreUnavailable)".to_owned()), "{rest:?}");
     assert!(rest.iter().any(|r| r.starts_with("created")), "the one that failed is not waited for: {rest:?}");
     let id = w.id("t1");
-    let stored = futures::FutureExt::now_or_never(w.store.payload(id, PayloadItem::Parameters)).unwrap().unwrap();
+    let stored = w.store.payload(id, parameters("1")).now_or_never().unwrap().unwrap();
     assert_eq!(stored.as_deref(), Some(b"1".as_slice()));
+}
+
+#[test]
+pub fn an_owner_that_was_superseded_takes_no_parameters_away() {
+    let mut w = World::new();
+    w.play("submit t1 payload={} => created t1");
+    // It does not know yet that it is none any more, and mints above the same id in the same ms.
+    let mut zombie = World::new();
+    zombie.hold_store = true;
+    zombie.step("submit t1 payload=[]");
+    let stores =
+        |effect: &Effect| if let Effect::StorePayloads(_, items) = effect { Some(items.clone()) } else { None };
+    let items = zombie.me().calls.iter().find_map(stores).expect("its payload");
+    assert_eq!((items[0].0, &items[0].2[..]), (w.id("t1"), &b"[]"[..]), "the same id, other parameters");
+    w.store.put_payloads(items).now_or_never().unwrap().unwrap();
+    let stored = w.store.payload(w.id("t1"), parameters("{}")).now_or_never().unwrap().unwrap();
+    assert_eq!(stored.as_deref(), Some(b"{}".as_slice()), "those that the accepted event names");
 }
 
 #[test]

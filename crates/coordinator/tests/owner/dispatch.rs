@@ -115,6 +115,24 @@ pub fn with_pause_nothing_is_handed_out_while_the_lock_server_is_away() {
 }
 
 #[test]
+pub fn a_lock_server_that_is_away_is_not_waited_for_and_gets_its_locks_when_it_is_back() {
+    let mut w = World::new();
+    w.play("submit t1 | submit t2");
+    w.lock_away = true;
+    w.play("poll w1 => t1 e=1");
+    assert_eq!((w.alarms("lock_unavailable"), w.me().locks.0), (1, 1));
+    // Whoever waited for its answers would wait here.
+    w.hold_lock = true;
+    w.play("poll w2 => t2 e=1 | start t1 e=1 => accepted | start t2 e=1 => accepted");
+    (w.hold_lock, w.lock_away) = (false, false);
+    w.me().locks.1 = 0;
+    w.play("wait 2s");
+    assert_eq!(w.me().locks, (1, 2), "both are set again at once");
+    w.play("submit t3 | poll w3 => t3 e=1");
+    assert_eq!((w.me().locks.0, w.alarms("lock_unavailable")), (2, 1));
+}
+
+#[test]
 pub fn a_hand_out_whose_lock_is_never_answered_comes_back() {
     let mut w = World::new();
     w.play("submit t1");
@@ -160,6 +178,7 @@ pub fn three_equal_rejections_back_off_and_are_told_and_everybody_is_served_afte
             run_no: core.run_no,
             exec_epoch: core.exec_epoch,
             trace_id: "".into(),
+            sampling: Default::default(),
             body,
         };
         let epoch = w.fold.epoch.0;

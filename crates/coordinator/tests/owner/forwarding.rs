@@ -4,14 +4,14 @@ use coordinator::forwarding::{
     ForwardingError, decode_answer, decode_command, encode_answer, encode_command, unanswered,
 };
 use coordinator::owner::{
-    ACCEPTED, Answer, AttemptFacts, AttemptSeen, Blocked, Command, FindBy, Key, ListAsk, Look, Looked, QUARANTINED,
-    QueueFacts, TaskFilter, TaskSeen, WaitFacts, Why, WhyFacts,
+    ACCEPTED, Answer, AttemptFacts, AttemptSeen, Blocked, Command, FindBy, Key, ListAsk, Look, Looked, OwnerFacts,
+    QUARANTINED, QueueFacts, TaskFilter, TaskSeen, WaitFacts, Why, WhyFacts,
 };
 use snapshot_store::TaskSummary;
 use task_core::decide::{Refusal, Replay};
 use task_events::{
-    ErrorCategory, ExecEpoch, ExecutionId, Kind, Offset, PartitionId, ReplayFrom, ReviewOutcome, RunNo, SkippedStep,
-    StepDone, TaskId, TaskState,
+    ErrorCategory, ExecEpoch, ExecutionId, Kind, Offset, PartitionEpoch, PartitionId, ReplayFrom, ReviewOutcome,
+    RuleVersion, RunNo, SkippedStep, StepDone, TaskId, TaskState,
 };
 use worker_protocol::{Assignment, Attempt, HeartbeatAnswer, PollAnswer, ReportAnswer, ReportBody};
 
@@ -92,7 +92,7 @@ samples! { commands: Command {
         Command::Replay { task: id(), ask }
     },
     Command::Review { .. } => Command::Review {
-        task: id(), run_no: RunNo(1), outcome: ReviewOutcome::Abandoned, actor: "me".into(), note: "no".into(),
+        task: id(), run_no: RunNo(1), outcome: ReviewOutcome::Abandoned, instead_of: Some(ReviewOutcome::Accepted), actor: "me".into(), note: "no".into(),
     },
     Command::Get { .. } => Command::Get { task: id() },
     Command::Await { .. } => Command::Await { task: id(), wait_ms: 30_000 },
@@ -100,6 +100,7 @@ samples! { commands: Command {
     Command::Find { .. } => Command::Find { by: FindBy::Trace("t".into()), limit: 100 },
     Command::Look(_) => Command::Look(Look::Verdicts { from: Offset(7), limit: 9 }),
     Command::Release { .. } => Command::Release { worker: "w".into(), actor: "me".into(), reason: "x".into() },
+    Command::Activate { .. } => Command::Activate { version: RuleVersion(2) },
     Command::Queue { .. } => {
         Command::Queue { queue: "q".into(), pause: true, actor: "me".into(), reason: "x".into() }
     },
@@ -148,6 +149,8 @@ samples! { looks: Look {
     Look::Stands(_) => Look::Stands(vec![id()]),
     Look::Queues => Look::Queues,
     Look::Workers => Look::Workers,
+    Look::Rules => Look::Rules,
+    Look::Facts => Look::Facts,
     Look::Worker(_) => Look::Worker("w".into()),
     Look::Verdicts { .. } => Look::Verdicts { from: Offset(u64::MAX), limit: 0 },
 } }
@@ -155,11 +158,16 @@ samples! { looks: Look {
 samples! { looked: Looked {
     Looked::Tasks { .. } => {
         let Answer::Task(seen) = seen(true) else { panic!("no task") };
-        Looked::Tasks { tasks: vec![TaskSummary::of(&seen.row)], looked_at: 9, looked_to: Some(id()) }
+        Looked::Tasks { tasks: vec![TaskSummary::of(&seen.row)], looked_at: 9, looked_to: Some(id()), settled_to: Some(id()) }
     },
     Looked::Queues(_) => Looked::Queues(vec![QueueFacts {
         queue: "q".into(), paused: true, ready: 1, running: 2, open: 3, polled_ms_ago: Some(4),
     }]),
+    Looked::Rules(_) => Looked::Rules(RuleVersion(2)),
+    Looked::Facts(_) => Looked::Facts(Box::new(OwnerFacts {
+        epoch: PartitionEpoch(7), owed_rows: 1, behind: 2, overdue_ms: 3, accepted: 4, quarantined: 5, rejected: vec![6, 7],
+        queues: Vec::new(),
+    })),
     Looked::Workers(_) => Looked::Workers(vec![("w".into(), 3)]),
     Looked::Attempts { .. } => Looked::Attempts {
         all: 2,
@@ -181,6 +189,7 @@ samples! { polled: PollAnswer {
             payload_hash: sha("p"),
             payload_ref: Some("ref".into()),
             trace_id: "trace".into(),
+            traceparent: None,
             lease_ms: 1,
             heartbeat_ms: 2,
             start_to_close_ms: 3,
@@ -217,6 +226,7 @@ samples! { refusals: Refusal {
     Refusal::CancelRequested(_) => Refusal::CancelRequested(Kind::TaskAssigned),
     Refusal::NotRequested => Refusal::NotRequested,
     Refusal::Run { .. } => Refusal::Run { named: RunNo(1), current: RunNo(2) },
+    Refusal::Decided(_) => Refusal::Decided(Some(ReviewOutcome::Abandoned)),
     Refusal::UnknownStep => Refusal::UnknownStep,
     Refusal::DeadlinePassed { .. } => Refusal::DeadlinePassed { deadline: 1, now: 2 },
     Refusal::Exhausted => Refusal::Exhausted,
@@ -256,6 +266,10 @@ samples! { answers: Answer {
     },
     Answer::Looked(_) => Answer::Looked(Box::new(looked().remove(0))),
     Answer::WorkerReleased => Answer::WorkerReleased,
+    Answer::RulesActive => Answer::RulesActive,
+    Answer::RulesRefused { .. } => {
+        Answer::RulesRefused { version: RuleVersion(1), active: RuleVersion(2), known: RuleVersion(3) }
+    },
     Answer::PlacementConflict { .. } => {
         Answer::PlacementConflict { beside: PartitionId(1), of_key: PartitionId(2) }
     },

@@ -243,6 +243,7 @@ impl Run {
                 run_no: core.map_or(RunNo(1), |c| c.run_no),
                 exec_epoch: ExecEpoch(epoch),
                 trace_id: "".into(),
+                sampling: Default::default(),
                 body,
             }
         };

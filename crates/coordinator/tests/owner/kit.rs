@@ -20,7 +20,7 @@ use task_core::{PartitionState, Rules};
 use task_events::{Incarnation, Offset, PartitionId, TASK_ID_EPOCH_MS, TaskId, Text};
 
 pub use log::Sent;
-pub use writers::{beat, complete, fail, poll, report, sha, task};
+pub use writers::{beat, complete, fail, parameters, poll, report, sha, task};
 
 pub const P: PartitionId = PartitionId(3);
 
@@ -42,6 +42,8 @@ pub struct Member {
     pub published: Vec<Checkpoint>,
     pub put_acked: Vec<Offset>,
     pub released: Vec<String>,
+    /// Locks taken and locks renewed, over all requests.
+    pub locks: (usize, usize),
     pub drained: bool,
     pub stopped: Option<Stop>,
     /// It does not run: SIGSTOP.
@@ -74,6 +76,8 @@ pub struct World {
     /// The store answers errors.
     pub store_away: bool,
     pub lock_away: bool,
+    /// A key of the lock server is no lock.
+    pub lock_unusable: bool,
     pub run_id: String,
     pub replies: BTreeMap<Token, Answer>,
     pub asked: u64,
@@ -81,6 +85,8 @@ pub struct World {
     pub names: BTreeMap<String, TaskId>,
     pub named: BTreeMap<TaskId, String>,
     pub ticks: u64,
+    /// What the owners told of what they did.
+    pub spans: Vec<spans::Span>,
     /// Somebody forges records: what an honest writer keeps to is not checked.
     pub hostile: bool,
     starts: u64,
@@ -104,7 +110,7 @@ impl World {
     /// A world nobody has joined yet.
     pub fn bare(cfg: OwnerConfig) -> Self {
         Self {
-            now: Now { boot_ms: 1_000_000, wall_ms: TASK_ID_EPOCH_MS + 60_000_000_000 },
+            now: Now::at_ms(1_000_000, TASK_ID_EPOCH_MS + 60_000_000_000),
             skew_ms: 0,
             cfg,
             rules: RULES.get(),
@@ -123,12 +129,14 @@ impl World {
             hold_lock: false,
             store_away: false,
             lock_away: false,
+            lock_unusable: false,
             run_id: "redis-1".to_owned(),
             replies: BTreeMap::new(),
             asked: 0,
             names: BTreeMap::new(),
             named: BTreeMap::new(),
             ticks: 0,
+            spans: Vec::new(),
             hostile: false,
             starts: 0,
             watch: log::Watch::default(),
@@ -157,7 +165,7 @@ impl World {
             random: 7 + self.starts,
         };
         let member = Member {
-            owner: Owner::new(self.cfg.clone(), self.rules, id, start),
+            owner: Owner::new(self.cfg.clone(), self.rules, id, start).tracing(true),
             read,
             sent: VecDeque::new(),
             calls: VecDeque::new(),
@@ -165,6 +173,7 @@ impl World {
             published: Vec::new(),
             put_acked: Vec::new(),
             released: Vec::new(),
+            locks: (0, 0),
             drained: false,
             stopped: None,
             frozen: false,
@@ -244,7 +253,7 @@ impl World {
             let awake = self.members.values().filter(|m| !m.frozen);
             let wake = awake.map(|m| m.owner.next_wake(now)).min().unwrap_or(until).min(until);
             let passed = wake - self.now.boot_ms;
-            self.now = Now { boot_ms: wake, wall_ms: self.now.wall_ms + passed as i64 };
+            self.now = Now::at_ms(wake, self.now.wall_ms + passed as i64);
             let names: Vec<&'static str> = self.members.keys().copied().collect();
             for name in names {
                 if !self.members[name].frozen {
@@ -258,7 +267,7 @@ impl World {
 
     /// Nobody runs while time passes: the machine sleeps, or the process is stopped.
     pub fn freeze(&mut self, ms: u64) {
-        self.now = Now { boot_ms: self.now.boot_ms + ms, wall_ms: self.now.wall_ms + ms as i64 };
+        self.now = Now::at_ms(self.now.boot_ms + ms, self.now.wall_ms + ms as i64);
     }
 
     pub fn id(&self, name: &str) -> TaskId {

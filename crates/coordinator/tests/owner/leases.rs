@@ -75,6 +75,29 @@ pub fn leases_are_kept_when_the_lock_server_was_away_or_is_another() {
 }
 
 #[test]
+pub fn a_key_that_is_no_lock_is_told_once_and_keeps_no_lease() {
+    let mut w = running();
+    w.lock_unusable = true;
+    w.play("wait 8599ms");
+    assert_eq!((w.count("lost"), w.alarms("lock_unusable"), w.alarms("lock_unavailable")), (0, 1, 0));
+    assert!(w.me().locks.1 > 3, "it was renewed many times");
+    w.play("wait 1ms");
+    assert_eq!(w.count("lost"), 1, "the server is well: silence is silence");
+}
+
+#[test]
+pub fn a_renewal_that_fails_says_that_the_lock_server_is_away() {
+    let mut w = running();
+    w.play("wait 1s");
+    w.lock_away = true;
+    w.play("wait 2s");
+    assert_eq!(w.alarms("lock_unavailable"), 1);
+    w.lock_away = false;
+    w.play("wait 7s");
+    assert_eq!(w.count("lost"), 0, "leases start anew in full when it is back: {}", w.tail(4));
+}
+
+#[test]
 pub fn not_started_in_ten_seconds_comes_back_and_the_late_start_is_fenced() {
     let mut w = World::new();
     w.play("submit t1 | poll w1 => t1 e=1 | wait 9999ms");

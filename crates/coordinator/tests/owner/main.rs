@@ -22,3 +22,4 @@ mod overdue;
 mod ownership;
 mod rows;
 mod silence;
+mod traces;

@@ -43,6 +43,11 @@ const MUTANTS: &[Without] = &[
     ),
     ("release_assigned_only", |r| r.release_assigned_only = false, leases::an_optimistic_start_is_left_to_its_lease),
     ("mint_above_highest", |r| r.mint_above_highest = false, creates::ids_rise_whatever_the_clocks_do),
+    (
+        "parameters_by_hash",
+        |r| r.parameters_by_hash = false,
+        creates::an_owner_that_was_superseded_takes_no_parameters_away,
+    ),
     ("one_per_key", |r| r.one_per_key = false, keys::one_task_of_a_key_runs_at_a_time_in_the_order_of_the_dispatch),
 ];
 

@@ -1,11 +1,12 @@
 //! design.md §4.1 and §4.3 to §4.6: claim, read-back, unknown outcomes, proof of being current.
 
 use coordinator::owner::{Command, Effect, OwnerConfig, Phase};
-use snapshot_store::{PayloadItem, SnapshotStore as _};
+use futures::FutureExt as _;
+use snapshot_store::SnapshotStore as _;
 use task_core::decide::Draft;
 use task_events::{Body, OwnershipRenewed};
 
-use crate::kit::World;
+use crate::kit::{World, parameters};
 
 fn small() -> OwnerConfig {
     OwnerConfig { lease_ms: 6_000, lease_max_ms: 12_000, heartbeat_ms: 2_000, ..OwnerConfig::default() }
@@ -113,7 +114,7 @@ pub fn an_unknown_outcome_that_did_not_land_is_dead_behind_the_claim_and_gets_a_
     w.settle();
     assert_eq!(w.history(), "create t1 | create t1 => rejected(stale_epoch)");
     assert_eq!((w.fold.tasks.len(), w.fold.highest, w.id("t1")), (1, born, born));
-    let stored = futures::FutureExt::now_or_never(w.store.payload(born, PayloadItem::Parameters)).unwrap().unwrap();
+    let stored = w.store.payload(born, parameters("{}")).now_or_never().unwrap().unwrap();
     assert_eq!(stored.as_deref(), Some(b"{}".as_slice()), "its payload row is written again");
     assert_eq!(w.count("claim http://a"), 2);
 }

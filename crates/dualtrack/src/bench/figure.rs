@@ -19,9 +19,14 @@ pub enum Group {
     Fold,
     /// What slow clients cost others
     Slow,
+    /// First pages of lists beside a million open tasks
+    Lists,
 }
 
 impl Group {
+    /// Those that are also taken with separate processes on real engines.
+    pub const OF_STACK: [Self; 2] = [Self::Throughput, Self::Dispatch];
+
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
@@ -31,6 +36,7 @@ impl Group {
             Self::Memory => "memory",
             Self::Fold => "fold",
             Self::Slow => "slow",
+            Self::Lists => "lists",
         }
     }
 }

@@ -18,6 +18,8 @@ use super::standard;
 
 /// One of so many fails once.
 const FAILS_ONE_OF: u64 = 10;
+/// Values of the label.
+const LABELS: u64 = 1_000;
 /// Requests under way at a time.
 const SENDERS: usize = 4;
 /// Pause when there is no room, or after a refusal, ms.
@@ -34,6 +36,8 @@ pub struct Plan {
     pub total: u64,
     /// One of ten fails once.
     pub failing: bool,
+    /// Each has a label, one of a thousand the same.
+    pub labelled: bool,
 }
 
 #[derive(Default)]
@@ -143,7 +147,9 @@ impl Shared {
     fn request(&self, number: u64, plan: Plan, creator: &Text) -> Option<CreateRequest> {
         let fails_once = plan.failing && number.is_multiple_of(FAILS_ONE_OF);
         let request = standard::request(boot_us(), fails_once, creator).ok()?;
-        Some(CreateRequest { same_partition_as: self.same_partition_as.clone(), ..request })
+        let label = plan.labelled.then(|| ("of".into(), (number % LABELS).to_string().into()));
+        let same_partition_as = self.same_partition_as.clone();
+        Some(CreateRequest { same_partition_as, labels: label.into_iter().collect(), ..request })
     }
 
     async fn settle(&self, items: &[BatchItem], sent: u64) {

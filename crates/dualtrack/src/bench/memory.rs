@@ -29,11 +29,11 @@ pub async fn take(run: &Run<'_>) -> anyhow::Result<Vec<Figure>> {
 
 async fn open(run: &Run<'_>) -> anyhow::Result<Vec<Figure>> {
     run.says("memory: idle");
-    let mut world = World::start(run, "").await?;
+    let mut world = World::start(run, &[]).await?;
     pause(IDLE_MS).await;
     let idle = rss_mb(world.server_id()?)?;
     let client = world.client()?;
-    let plan = Plan { open: u64::MAX / 4, batch: BATCH, total: MANY, failing: false };
+    let plan = Plan { open: u64::MAX / 4, batch: BATCH, total: MANY, failing: false, labelled: false };
     let mut load = Load::start(&client, plan, None);
     let until_us = boot_us() + PATIENCE * run.args.seconds * 1_000_000;
     let mut highest: f64 = 0.0;
@@ -69,11 +69,11 @@ async fn open(run: &Run<'_>) -> anyhow::Result<Vec<Figure>> {
 
 // One run; memory is looked at all along, so that N and 5 N are of the same run.
 async fn done(run: &Run<'_>) -> anyhow::Result<Figure> {
-    let mut world = World::start(run, "").await?;
+    let mut world = World::start(run, &[]).await?;
     for _ in 0..run.args.workers {
         world.add_worker(run.args.slots)?;
     }
-    let plan = Plan { open: run.args.open, batch: 100, total: MANY, failing: true };
+    let plan = Plan { open: run.args.open, batch: 100, total: MANY, failing: true, labelled: false };
     let mut load = Load::start(&world.client()?, plan, None);
     let until_us = boot_us() + PATIENCE * run.args.seconds * 1_000_000;
     let mut seen: Vec<(u64, f64)> = Vec::new();

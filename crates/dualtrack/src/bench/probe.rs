@@ -32,7 +32,7 @@ pub async fn scrape(address: &str) -> anyhow::Result<Scrape> {
     ensure!(answer.starts_with("HTTP/1.1 200"), "/metrics answered {:?}", answer.lines().next().unwrap_or_default());
     Ok(Scrape {
         open: sum(&answer, "dualtrack_partition_open_tasks{"),
-        applied: sum(&answer, "dualtrack_partition_applied_offset{"),
+        applied: sum(&answer, "dualtrack_partition_applied_offset{service=\"coordinator\","),
     })
 }
 
@@ -66,6 +66,34 @@ pub fn cpu_seconds(ids: &[u32]) -> BTreeMap<String, f64> {
         }
     }
     used
+}
+
+/// The process that listens on each port, of those whose descriptors may be read.
+///
+/// # Errors
+/// /proc cannot be read.
+pub fn listeners(ports: &[(&str, u16)]) -> anyhow::Result<BTreeMap<String, u32>> {
+    let entries = procfs::net::tcp()?.into_iter().chain(procfs::net::tcp6().unwrap_or_default());
+    let listening = entries.filter(|entry| entry.state == procfs::net::TcpState::Listen);
+    let inodes: BTreeMap<u64, &str> = listening
+        .filter_map(|entry| {
+            let (name, _) = ports.iter().find(|(_, port)| *port == entry.local_address.port())?;
+            Some((entry.inode, *name))
+        })
+        .collect();
+    let mut found = BTreeMap::new();
+    for process in procfs::process::all_processes()?.flatten() {
+        // Another one's, or gone meanwhile.
+        let Ok(descriptors) = process.fd() else { continue };
+        for descriptor in descriptors.flatten() {
+            if let procfs::process::FDTarget::Socket(inode) = descriptor.target
+                && let Some(name) = inodes.get(&inode)
+            {
+                found.insert((*name).to_owned(), process.pid.unsigned_abs());
+            }
+        }
+    }
+    Ok(found)
 }
 
 // `pid (name) state …`: utime and stime are the 12th and 13th field behind the name.
@@ -124,6 +152,14 @@ mod tests {
     fn partitions_are_added_up() {
         let text = "# TYPE x gauge\nx{partition=\"0\"} 3\nx{partition=\"1\"} 4\ny{partition=\"1\"} 9\n";
         assert_eq!(sum(text, "x{"), 7);
+    }
+
+    #[test]
+    fn who_listens_is_found() {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = socket.local_addr().expect("an address").port();
+        let found = listeners(&[("me", port), ("nobody", 1)]).expect("/proc");
+        assert_eq!(found, BTreeMap::from([("me".to_owned(), std::process::id())]));
     }
 
     #[test]

@@ -27,11 +27,11 @@ const LONGEST_S: f64 = 120.0;
 pub async fn take(run: &Run<'_>) -> anyhow::Result<Vec<Figure>> {
     let raw = measure(run).await?;
     run.says("recovery: a task in each partition");
-    let mut world = World::start(run, "").await?;
+    let mut world = World::start(run, &[]).await?;
     let client = world.client()?;
     let anchors = anchors(&client).await?;
     let full = anchors.first_key_value().map(|(_, task)| *task).context("there is a partition")?;
-    let plan = Plan { open: u64::MAX / 4, batch: BATCH, total: OPEN, failing: false };
+    let plan = Plan { open: u64::MAX / 4, batch: BATCH, total: OPEN, failing: false, labelled: false };
     let mut load = Load::start(&client, plan, Some(full));
     let began = boot_us();
     while !load.is_complete() {

@@ -10,7 +10,7 @@ use service_kit::{Clock as _, SystemClock};
 
 use super::figure::{Figure, Target};
 use super::probe::Machine;
-use crate::cli::{Output, say};
+use crate::cli::{Output, print_line};
 
 /// All figures of a run.
 #[derive(Serialize)]
@@ -45,11 +45,16 @@ impl Report {
 
     /// Prints it.
     pub fn print(&self, output: Output) -> anyhow::Result<()> {
-        match output {
-            Output::Json => say(&self.to_json()?),
-            Output::Table => say(&self.to_table()),
+        let text = match output {
+            Output::Json => self.to_json()?,
+            Output::Table => self.to_table(),
+        };
+        match print_line(&text) {
+            Err(why) if why.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(why).context("cannot write to standard output")
+            }
+            Ok(()) | Err(_) => Ok(()),
         }
-        Ok(())
     }
 
     fn to_table(&self) -> String {

@@ -42,7 +42,7 @@ struct Part {
 
 /// Takes the figures.
 pub async fn take(run: &Run<'_>) -> anyhow::Result<Vec<Figure>> {
-    let world = World::start(run, "").await?;
+    let world = World::start(run, &[]).await?;
     let client = world.client()?;
     let tasks = vec![standard::request(boot_us(), false, &"slow".into())?; TASKS];
     let answer = client.create_batch(&CreateBatch { tasks }, None).await?;

@@ -6,17 +6,18 @@ use std::process::Stdio;
 
 use anyhow::Context as _;
 use rest_client::Client;
+use stack_control::Process;
 use tempfile::TempDir;
 
-use super::{PARTITIONS, Run};
-use crate::demo::process::{Process, Server};
+use super::Run;
+use super::suite::Suite;
 
-/// A running server with its workers. Dropping it kills them and removes the folder.
+/// A running server (or suite of separate processes) with its workers. Dropping it kills them and removes
+/// the folder.
 pub struct World {
-    server: Option<Server>,
+    suite: Suite,
     workers: Vec<(Process, PathBuf)>,
     url: String,
-    settings: PathBuf,
     // Removed last.
     dir: TempDir,
 }
@@ -28,15 +29,16 @@ pub fn folder(base: &Path) -> anyhow::Result<TempDir> {
 }
 
 impl World {
-    /// A server with the standard settings and these (TOML), once every partition has its owner.
-    pub async fn start(run: &Run<'_>, more: &str) -> anyhow::Result<Self> {
+    /// A server with the standard settings and these (`section.key`, value), once every partition has its
+    /// owner.
+    pub async fn start(run: &Run<'_>, more: &[(&str, &str)]) -> anyhow::Result<Self> {
         let dir = folder(&run.dir)?;
-        let data = serde_json::to_string(&dir.path().join("data")).context("the folder's name is no UTF-8")?;
-        let settings = dir.path().join("dev.toml");
-        std::fs::write(&settings, format!("[dev]\ndata = {data}\npartitions = {PARTITIONS}\n\n{more}"))?;
-        let server = Server::start(&settings, "127.0.0.1:0").await?;
-        let url = server.url.clone();
-        Ok(Self { server: Some(server), workers: Vec::new(), url, settings, dir })
+        let suite = match run.args.stack {
+            true => Suite::apart(dir.path(), more).await?,
+            false => Suite::dev(dir.path(), more).await?,
+        };
+        let url = suite.url()?;
+        Ok(Self { suite, workers: Vec::new(), url, dir })
     }
 
     /// Starts a worker.
@@ -57,7 +59,8 @@ impl World {
             "--samples".as_ref(),
             samples.as_os_str(),
         ];
-        let worker = Process::start(&name, &arguments, (Stdio::null(), Stdio::inherit()))?;
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let worker = Process::start(&name, &program, arguments, &[], (Stdio::null(), Stdio::inherit()))?;
         self.workers.push((worker, samples));
         Ok(())
     }
@@ -72,9 +75,14 @@ impl World {
         Ok(Client::new(&self.url)?)
     }
 
-    /// The server's process id.
+    /// The server's process id; of several processes the coordinator's.
     pub fn server_id(&self) -> anyhow::Result<u32> {
-        Ok(self.server.as_ref().context("the server is down")?.id())
+        self.server_ids().first().copied().context("the server is down")
+    }
+
+    /// All processes of the server.
+    pub fn server_ids(&self) -> Vec<u32> {
+        self.suite.ids()
     }
 
     /// The workers' process ids.
@@ -84,13 +92,13 @@ impl World {
 
     /// Fails if a process ended by itself.
     pub fn is_running(&mut self) -> anyhow::Result<()> {
-        self.server.as_mut().context("the server is down")?.is_running()?;
+        self.suite.is_running()?;
         self.workers.iter_mut().try_for_each(|(worker, _)| worker.is_running())
     }
 
     /// SIGKILL for the server.
     pub fn kill_server(&mut self) -> anyhow::Result<()> {
-        self.server.take().context("the server is down")?.kill()
+        self.suite.kill()
     }
 
     /// Kills the workers: what they hold is no longer of interest.
@@ -100,14 +108,14 @@ impl World {
 
     /// The server again, at the same address, once its port is bound.
     pub fn launch_again(&mut self) -> anyhow::Result<()> {
-        self.server = Some(Server::launch(&self.settings, self.address())?);
-        Ok(())
+        let address = self.address().to_owned();
+        self.suite.launch_again(&address)
     }
 
     /// The server again, at the same address, once it is ready.
     pub async fn start_again(&mut self) -> anyhow::Result<()> {
-        self.server = Some(Server::start(&self.settings, self.address()).await?);
-        Ok(())
+        let address = self.address().to_owned();
+        self.suite.start_again(&address).await
     }
 
     /// Drains the workers; (due, entered) of each first attempt, µs.

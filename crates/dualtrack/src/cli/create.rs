@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use service_kit::{Clock as _, SystemClock};
 use task_events::{TaskId, TaskState, Text};
 
+use super::failure::note;
 use super::import::{self, ImportArgs};
 use super::list::label;
 use super::times::{Moment, duration_ms};
@@ -40,19 +41,19 @@ pub struct CreateArgs {
     #[arg(long)]
     queue: Option<Text>,
     /// 0 to 9, 9 first [default: 4]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=9))]
     priority: Option<u8>,
     /// Approved retries after failures [default: 3]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     max_retries: Option<u32>,
     /// When it fails for good: +DURATION (+30s, +2h), Unix ms, or 2026-11-30T08:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Moment::parse)]
     deadline: Option<Moment>,
     /// Before which it is not handed out: as --deadline
-    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Moment::parse)]
     not_before: Option<Moment>,
     /// Longest life of one attempt [default: 1h]
-    #[arg(long, value_name = "DURATION", value_parser = duration_ms)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = duration_ms)]
     start_to_close: Option<u64>,
     /// Order number or the like
     #[arg(long)]
@@ -90,10 +91,13 @@ pub async fn run(args: CreateArgs, common: &Common) -> Result<(), Failure> {
     let created = client.create(&request(args)?, key.as_deref()).await.map_err(|error| Failure::call(error, ask))?;
     let Some(wait) = wait else { return common.print(&created, |created, _| text(created)) };
     if common.output == Output::Table {
-        say(&text(&created));
+        say(&text(&created))?;
     }
     let view = ended(&client, created.task_id, wait).await?;
     common.print(&view, show::task)?;
+    if common.output == Output::Table && view.status == TaskState::Success {
+        note(&format!("`dualtrack task result {}` prints its result", view.task_id));
+    }
     judge(&view)
 }
 
@@ -151,7 +155,12 @@ fn payload(source: &str) -> Result<Box<RawValue>, Failure> {
         None => source.as_bytes().to_vec(),
     };
     // The bytes between the first and the last are kept as they are, digit by digit.
-    serde_json::from_slice(&bytes).map_err(|why| Failure::Usage(format!("--payload is no JSON text: {why}")))
+    serde_json::from_slice(&bytes).map_err(|why| {
+        let is_word = source.starts_with(char::is_alphabetic);
+        let quotes =
+            if is_word { format!("; a text has quotes in JSON: --payload '\"{source}\"'") } else { String::new() };
+        Failure::Usage(format!("--payload is no JSON text: {why}{quotes}"))
+    })
 }
 
 /// The task once it has ended, or as it is after the wait.

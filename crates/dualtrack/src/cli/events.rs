@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use rest_client::contract::{Retry, StreamFrom, StreamMessage, StreamQuery, StreamRecord};
 use rest_client::{Client, ClientError};
 use serde_json::Value;
-use service_kit::{Clock as _, SystemClock, within};
+use service_kit::{Clock as _, SystemClock};
 use task_events::{Kind, TaskId, Text};
 
 use super::failure::note;
@@ -17,10 +17,7 @@ use super::history::summary;
 use super::listing::cut;
 use super::screen::{Screen, plain};
 use super::times::{Moment, shown};
-use super::{Common, Failure, Output, print_line};
-
-/// Without `--follow` it is over when nothing has come for so long, ms.
-const QUIET_MS: u64 = 1_500;
+use super::{Common, Failure, Output, print_line, unwritten};
 
 /// Without `--follow`, and without a beginning, it begins so long ago, ms (10 min).
 const LATELY_MS: u64 = 600_000;
@@ -68,10 +65,10 @@ struct TailArgs {
     #[arg(long, value_name = "TIME", value_parser = From::parse, allow_hyphen_values = true, conflicts_with_all = ["offset", "cursor"])]
     from: Option<From>,
     /// Only this partition, with --offset
-    #[arg(long, value_name = "N", requires = "offset")]
+    #[arg(long, value_name = "N", requires = "offset", allow_negative_numbers = true)]
     partition: Option<u16>,
     /// Begin at this offset of --partition
-    #[arg(long, value_name = "N", requires = "partition")]
+    #[arg(long, value_name = "N", requires = "partition", allow_negative_numbers = true)]
     offset: Option<u64>,
     /// Begin behind a record seen before
     #[arg(long, conflicts_with = "offset")]
@@ -137,6 +134,7 @@ pub async fn run(args: EventsArgs) -> Result<(), Failure> {
         trace: args.trace,
         worker: args.worker,
         all_verdicts: args.verdict,
+        until_now: !args.follow,
     };
     let mut tail = Tail { client: common.client()?, query, follow: args.follow, common, pause_ms: FIRST_PAUSE_MS };
     tail.run().await
@@ -152,8 +150,10 @@ struct Tail {
 
 /// How a connection ended.
 enum Ended {
-    /// Nobody reads any more, or there is nothing more to read.
+    /// There is nothing more to read.
     Done,
+    /// What it says cannot be written.
+    Unwritten(std::io::Error),
     /// It may be opened again.
     Broken(ClientError),
 }
@@ -164,6 +164,7 @@ impl Tail {
         loop {
             let error = match self.once(&mut was_open).await {
                 Ok(Ended::Done) => return Ok(()),
+                Ok(Ended::Unwritten(why)) => return unwritten(why),
                 Ok(Ended::Broken(error)) | Err(error) => error,
             };
             // What was never there is an error; what was there may come back.
@@ -180,22 +181,13 @@ impl Tail {
         let mut messages = pin!(self.client.events_stream(&self.query).await?);
         *was_open = true;
         loop {
-            let next = messages.next();
-            let message = if self.follow {
-                next.await
-            } else {
-                match within(&SystemClock, QUIET_MS, next).await {
-                    Some(message) => message,
-                    None => return Ok(Ended::Done),
-                }
-            };
-            match message {
-                None => return Ok(Ended::Done),
+            match messages.next().await {
+                None | Some(Ok(StreamMessage::Reached { .. })) => return Ok(Ended::Done),
                 Some(Err(error)) => return Ok(Ended::Broken(error)),
                 Some(Ok(StreamMessage::End(problem))) => return Ok(Ended::Broken(ClientError::Problem(problem))),
                 Some(Ok(StreamMessage::Record { cursor, record })) => {
-                    if self.show(&cursor, &record).is_err() {
-                        return Ok(Ended::Done);
+                    if let Err(why) = self.show(&cursor, &record) {
+                        return Ok(Ended::Unwritten(why));
                     }
                     self.query.from = StreamFrom::Cursor(cursor);
                     self.pause_ms = FIRST_PAUSE_MS;

@@ -14,8 +14,8 @@ Exit codes:
   0  done
   1  the task ended without success (FAILED_PERMANENTLY, CANCELLED)
   2  usage: flags, profile, settings or an input file that cannot be used
-  3  refused by the server (4xx), or some lines of a file were
-  4  no server, or it cannot serve now
+  3  refused by the server (4xx), or some lines of a file were; an engine is not as it must be
+  4  no server or engine, or it cannot serve now
   5  the outcome is not known
   6  the task had not ended when the wait was over
   128 + number  ended by a signal (130: Ctrl-C)";
@@ -32,6 +32,10 @@ pub enum Failure {
         /// What to do when the outcome is not known.
         ask: String,
     },
+    /// What is there refuses, or is not as it must be.
+    Refused(String),
+    /// Nobody is there who could answer.
+    Away(String),
     /// The task ended without success.
     Negative(String),
     /// The task had not ended when the wait was over.
@@ -53,6 +57,8 @@ impl Failure {
         match self {
             Self::Negative(_) | Self::Local(_) => 1,
             Self::Usage(_) => 2,
+            Self::Refused(_) => 3,
+            Self::Away(_) => 4,
             Self::NotYet(_) => 6,
             Self::Said(code) => *code,
             Self::Call { error, .. } => match &**error {
@@ -71,9 +77,12 @@ impl Failure {
 
     fn says(&self) -> Option<(String, Option<String>)> {
         match self {
-            Self::Usage(text) | Self::Negative(text) | Self::NotYet(text) | Self::Local(text) => {
-                Some((text.clone(), None))
-            }
+            Self::Usage(text)
+            | Self::Refused(text)
+            | Self::Away(text)
+            | Self::Negative(text)
+            | Self::NotYet(text)
+            | Self::Local(text) => Some((text.clone(), None)),
             Self::Call { error, ask } => Some((plain(&error.to_string()), next(error, ask))),
             Self::Said(_) => None,
         }

@@ -130,7 +130,7 @@ pub async fn queue(args: QueueArgs) -> Result<(), Failure> {
     }
 }
 
-fn missing(partitions: &[u16], instances: &[Text]) {
+pub(super) fn missing(partitions: &[u16], instances: &[Text]) {
     let list = |all: Vec<String>| all.join(", ");
     if !partitions.is_empty() {
         let all = list(partitions.iter().map(ToString::to_string).collect());
@@ -143,7 +143,7 @@ fn missing(partitions: &[u16], instances: &[Text]) {
 }
 
 // What goes to every partition is done when all did it.
-fn everywhere(answers: &PartitionAnswers, common: &Common, done: &str) -> Result<(), Failure> {
+pub(super) fn everywhere(answers: &PartitionAnswers, common: &Common, done: &str) -> Result<(), Failure> {
     common.print(answers, |answers, _| {
         let (all, did) = (answers.partitions.len(), answers.partitions.iter().filter(|a| a.problem.is_none()).count());
         if did == all { plain(done) } else { format!("{} in {did} of {all} partitions", plain(done)) }
@@ -263,4 +263,4 @@ fn queues(view: &QueuesView, screen: &Screen) -> String {
 
 #[cfg(test)]
 #[path = "fleet/tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -119,6 +119,7 @@ mod tests {
             ],
             deleted: vec![1, 2],
             as_of: AsOf { partition: 0, offset: 12 },
+            next_cursor: None,
         };
         let text = history(&view, &Screen { width: None, colour: false });
         for words in [

@@ -22,11 +22,11 @@ mod telling;
 
 use std::path::Path;
 
-use dualtrack::signals::Signals;
 use futures::future::{Either, select};
 use futures::stream::{StreamExt as _, poll_fn};
 use rest_client::Client;
 use rest_client::contract::CreateRequest;
+use service_host::Signals;
 use service_kit::{Clock as _, Shutdown, SystemClock};
 
 use super::failure::{complain, note};
@@ -57,7 +57,7 @@ pub async fn run(from: &Path, args: ImportArgs, defaults: CreateRequest, common:
         }
         import.accept(survey)?;
     }
-    let Some(records) = import.open()? else { return import.tell(common, None, None)?.end().map_err(Failure::Local) };
+    let Some(records) = import.open()? else { return import.tell(common, None, None)?.end() };
     let client = common.client()?;
     // A server that is not there at all is no matter of patience.
     client.health().await.map_err(|error| Failure::call(error, ""))?;
@@ -190,7 +190,7 @@ impl Import {
         let mut broken = None;
         let work = settle(&sending, all, usize::from(self.args.parallel), &mut telling, &mut broken);
         let signal = until_stopped(work, &stop).await?;
-        telling.end().map_err(Failure::Local)?;
+        telling.end()?;
         self.judge(&telling, broken, signal)
     }
 

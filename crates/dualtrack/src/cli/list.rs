@@ -1,7 +1,7 @@
 //! `dualtrack task list` and `dualtrack review list`: pages of tasks, newest first.
 
 use clap::Args;
-use rest_client::contract::{ListOrder, PageEnd, TaskItem, TasksQuery};
+use rest_client::contract::{ListOrder, MAX_PAGE, PageEnd, TaskItem, TasksQuery};
 use service_kit::{Clock as _, SystemClock};
 use task_events::{TaskState, Text};
 
@@ -10,10 +10,13 @@ use super::listing::{Column, Listing, Shown};
 use super::screen::Screen;
 use super::show::colour;
 use super::times::{Moment, shown};
-use super::{Common, Failure, Output, print_line};
+use super::{Common, Failure, Output, print_line, unwritten};
 
 /// Tasks asked for at a time with `--all`.
 const PAGE: u32 = 500;
+
+/// Pause before a page is asked for again that led no further, ms.
+const STANDS_MS: u64 = 50;
 
 /// Which tasks.
 #[derive(Clone, Debug, Args)]
@@ -26,10 +29,11 @@ pub struct ListArgs {
     /// Last run by this worker
     #[arg(long)]
     worker: Option<Text>,
-    /// Created at this time or after it: -DURATION (-1h), Unix ms, or 2026-11-30T08:00:00Z
+    /// The time in its id, within a second of its creation, is this one or later: -DURATION (-1h), Unix ms, or
+    /// 2026-11-30T08:00:00Z
     #[arg(long, value_name = "TIME", value_parser = Moment::parse, allow_hyphen_values = true)]
     from: Option<Moment>,
-    /// Created before this time: as --from
+    /// The time in its id is before this one: as --from
     #[arg(long, value_name = "TIME", value_parser = Moment::parse, allow_hyphen_values = true)]
     to: Option<Moment>,
     /// With this label; more than once
@@ -55,8 +59,8 @@ pub struct Filter {
     /// The oldest first
     #[arg(long)]
     oldest: bool,
-    /// Most tasks of the page
-    #[arg(long, value_name = "N")]
+    /// Most tasks of the page, 1 to 1000
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PAGE)))]
     limit: Option<u32>,
     /// Go on where a page ended
     #[arg(long)]
@@ -113,6 +117,7 @@ pub async fn tasks(args: ListArgs, common: &Common) -> Result<(), Failure> {
         if pages.show(&page, &page.tasks, |item| item, &page.page, query)?.is_break() {
             break;
         }
+        pages.wait().await;
     }
     Ok(())
 }
@@ -126,6 +131,7 @@ pub async fn review(filter: Filter, common: &Common) -> Result<(), Failure> {
         if pages.show(&page, &page.items, |item| &item.task, &page.page, query)?.is_break() {
             break;
         }
+        pages.wait().await;
     }
     Ok(())
 }
@@ -135,14 +141,23 @@ struct Pages<'a> {
     next: Option<TasksQuery>,
     all: bool,
     shown: u64,
+    /// The last page led no further.
+    stands: bool,
 }
 
 impl<'a> Pages<'a> {
     const fn new(common: &'a Common, query: TasksQuery, all: bool) -> Self {
-        Self { common, next: Some(query), all, shown: 0 }
+        Self { common, next: Some(query), all, shown: 0, stands: false }
     }
 
-    // Shows a page and decides whether another one is asked for; a reader that went away ends it.
+    // A page that leads no further waits for a task that is being created; it need not be asked for at once.
+    async fn wait(&self) {
+        if self.stands && self.next.is_some() {
+            SystemClock.sleep_until(SystemClock.boot_ms().saturating_add(STANDS_MS)).await;
+        }
+    }
+
+    // Shows a page and decides whether another one is asked for; a reader that went away ends it well.
     fn show<T: serde::Serialize>(
         &mut self,
         page: &impl serde::Serialize,
@@ -158,7 +173,8 @@ impl<'a> Pages<'a> {
             (Output::Table, _) if items.is_empty() => Ok(Ok(())),
             (Output::Table, _) => Ok(print_line(&table(items.iter().map(task), &Screen::here()))),
         }?;
-        if written.is_err() {
+        if let Err(why) = written {
+            unwritten(why)?;
             return Ok(std::ops::ControlFlow::Break(()));
         }
         if !end.unanswered.is_empty() {
@@ -168,10 +184,12 @@ impl<'a> Pages<'a> {
                 partitions.join(", ")
             ));
         }
+        self.stands = end.next_cursor == query.cursor;
         match (&end.next_cursor, self.all) {
             (Some(cursor), true) => self.next = Some(TasksQuery { cursor: Some(cursor.clone()), ..query }),
             (Some(cursor), false) if self.common.output == Output::Table => {
-                let far = end.looked_to.map(|at| format!(", back to {}", shown(at))).unwrap_or_default();
+                let way = if query.order == ListOrder::Oldest { "up to" } else { "back to" };
+                let far = end.looked_to.map(|at| format!(", {way} {}", shown(at))).unwrap_or_default();
                 note(&format!("{} tasks looked at{far}; more with --cursor {cursor}", end.looked_at));
             }
             (None, _) if self.shown == 0 && self.common.output == Output::Table => note("no tasks"),

@@ -58,7 +58,8 @@ pub fn task(view: &TaskView, screen: &Screen) -> String {
     optional("trace", Some(view.trace_id.to_string()));
     let asked = if view.cancel_requested && !view.status.is_terminal() { "  (cancel requested)" } else { "" };
     table.set_header([Cell::new("status"), screen.coloured(view.status.as_str(), colour(view.status))]);
-    format!("{table}{asked}")
+    let stale = if view.stale { "\nas its row tells, no coordinator owns the task now: it may be further" } else { "" };
+    format!("{table}{asked}{stale}")
 }
 
 /// The blocking fact.

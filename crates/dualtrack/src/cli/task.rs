@@ -1,14 +1,15 @@
 //! `dualtrack task …`: one subcommand per endpoint.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use clap::{Args, Subcommand, ValueEnum};
 use rest_client::contract::{CancelRequest, ReplayRequest, ResultView, ReviewRequest};
 use task_events::{ReplayFrom, ReviewOutcome, TaskId, Text};
 
 use super::create::{CreateArgs, ended, judge};
 use super::list::{self, ListArgs};
-use super::screen::Screen;
 use super::times::duration_ms;
-use super::{Common, Failure, create, history, show, watch};
+use super::{Common, Failure, Output, create, history, say_bytes, show, watch};
 
 /// Arguments of `dualtrack task`.
 #[derive(Clone, Debug, Args)]
@@ -52,7 +53,7 @@ enum TaskCommand {
         /// Task
         task: TaskId,
         /// Watch no longer than this
-        #[arg(long, value_name = "DURATION", value_parser = duration_ms)]
+        #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = duration_ms)]
         wait: Option<u64>,
     },
     /// What a task waits for
@@ -61,7 +62,7 @@ enum TaskCommand {
         /// Task
         task: TaskId,
     },
-    /// The result of a task
+    /// The result of a task, byte for byte
     #[command(after_help = "Example:\n  dualtrack task result 380345723523694592 | jq .")]
     Result {
         /// Task
@@ -84,7 +85,7 @@ enum TaskCommand {
         /// Task
         task: TaskId,
         /// Run that is replayed [default: the last one]
-        #[arg(long)]
+        #[arg(long, allow_negative_numbers = true)]
         run: Option<u32>,
         /// Where to resume
         #[arg(long, value_enum, default_value = "failure")]
@@ -104,11 +105,14 @@ enum TaskCommand {
         /// Task
         task: TaskId,
         /// Run that was looked at [default: the last one]
-        #[arg(long)]
+        #[arg(long, allow_negative_numbers = true)]
         run: Option<u32>,
         /// What was decided
         #[arg(long, value_enum)]
         outcome: Decision,
+        /// The decision that stands, to take it back
+        #[arg(long, value_enum, value_name = "OUTCOME")]
+        instead_of: Option<Decision>,
         /// Why, for the record
         #[arg(long, default_value = "")]
         note: Text,
@@ -121,6 +125,15 @@ enum Decision {
     Accepted,
     /// It is given up.
     Abandoned,
+}
+
+impl Decision {
+    const fn outcome(self) -> ReviewOutcome {
+        match self {
+            Self::Accepted => ReviewOutcome::Accepted,
+            Self::Abandoned => ReviewOutcome::Abandoned,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -153,7 +166,7 @@ pub async fn run(args: TaskArgs) -> Result<(), Failure> {
             common.print(&common.client()?.events(task).await.map_err(read)?, history::history)
         }
         TaskCommand::Why { task } => common.print(&common.client()?.why(task).await.map_err(read)?, show::why),
-        TaskCommand::Result { task } => common.print(&common.client()?.result(task).await.map_err(read)?, result),
+        TaskCommand::Result { task } => result(&common.client()?.result(task).await.map_err(read)?, &common),
         TaskCommand::Cancel { task, reason } => {
             let request = CancelRequest { actor: None, reason };
             let ask = format!("look with `dualtrack task show {task}`; asking again does no harm");
@@ -161,17 +174,14 @@ pub async fn run(args: TaskArgs) -> Result<(), Failure> {
             let accepted = accepted.map_err(|error| Failure::call(error, ask))?;
             common.print(&accepted, |accepted, _| format!("{}: the cancel request is on record", accepted.task_id))
         }
-        TaskCommand::Review { task, run, outcome, note } => {
+        TaskCommand::Review { task, run, outcome, instead_of, note } => {
             let client = common.client()?;
             let run_no = match run {
                 Some(run) => run,
                 None => client.get(task, None).await.map_err(read)?.run_no,
             };
-            let outcome = match outcome {
-                Decision::Accepted => ReviewOutcome::Accepted,
-                Decision::Abandoned => ReviewOutcome::Abandoned,
-            };
-            let request = ReviewRequest { run_no, outcome, actor: None, note };
+            let (outcome, instead_of) = (outcome.outcome(), instead_of.map(Decision::outcome));
+            let request = ReviewRequest { run_no, outcome, instead_of, actor: None, note };
             let ask = format!("look with `dualtrack task events {task}`");
             let reviewed = client.decide(task, &request).await.map_err(|error| Failure::call(error, ask))?;
             common.print(&reviewed, |reviewed, _| format!("{}: the decision is on record", reviewed.task_id))
@@ -195,11 +205,15 @@ pub async fn run(args: TaskArgs) -> Result<(), Failure> {
     }
 }
 
-// The bytes as the handler returned them, for a pipe.
-fn result(view: &ResultView, _: &Screen) -> String {
-    match (&view.result, &view.result_base64) {
-        (Some(json), _) => json.get().to_owned(),
-        (None, Some(base64)) => base64.clone(),
-        (None, None) => String::new(),
+// The bytes as the handler returned them, for a pipe; a line's end goes with JSON alone.
+fn result(view: &ResultView, common: &Common) -> Result<(), Failure> {
+    match (common.output, &view.result, &view.result_base64) {
+        (Output::Table, None, Some(base64)) => {
+            let bytes = BASE64_STANDARD.decode(base64);
+            say_bytes(&bytes.map_err(|why| Failure::Local(format!("the server's Base64 cannot be read: {why}")))?)
+        }
+        (Output::Table | Output::Json, ..) => {
+            common.print(view, |view, _| view.result.as_ref().map(|json| json.get().to_owned()).unwrap_or_default())
+        }
     }
 }

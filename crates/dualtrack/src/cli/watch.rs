@@ -11,15 +11,15 @@ use task_events::TaskId;
 use super::create::{ended, judge};
 use super::events::line;
 use super::screen::Screen;
-use super::{Common, Failure, Output, print_line};
+use super::{Common, Failure, Output, print_line, unwritten};
 
 /// Follows a task to its end, or for so long.
 pub async fn run(task: TaskId, wait_ms: Option<u64>, common: &Common) -> Result<(), Failure> {
     let client = common.client()?;
     let past = client.events(task).await.map_err(|error| Failure::call(error, ""))?;
     let mut watch = Watch { common, partition: past.as_of.partition, next: 0 };
-    if watch.history(&past).is_err() {
-        return Ok(());
+    if let Err(why) = watch.history(&past) {
+        return unwritten(why);
     }
     let from = StreamFrom::Offset { partition: past.as_of.partition, offset: past.as_of.offset };
     let query = StreamQuery { from, task: Some(task), all_verdicts: true, ..StreamQuery::default() };
@@ -29,12 +29,12 @@ pub async fn run(task: TaskId, wait_ms: Option<u64>, common: &Common) -> Result<
         match select(end, Box::pin(watch.live(&client, &query))).await {
             Either::Left((view, _)) => view?,
             Either::Right((Ok(()), end)) => end.await?,
-            Either::Right((Err(_), _)) => return Ok(()),
+            Either::Right((Err(why), _)) => return unwritten(why),
         }
     };
     let all = client.events(task).await.map_err(|error| Failure::call(error, ""))?;
-    if watch.history(&all).is_err() {
-        return Ok(());
+    if let Err(why) = watch.history(&all) {
+        return unwritten(why);
     }
     judge(&view)
 }
@@ -54,7 +54,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    // Until the stream ends, for whatever reason; an error only if nobody reads any more.
+    // Until the stream ends, for whatever reason; an error only if what it says cannot be written.
     async fn live(&mut self, client: &Client, query: &StreamQuery) -> std::io::Result<()> {
         let Ok(messages) = client.events_stream(query).await else { return Ok(()) };
         let mut messages = pin!(messages);

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use task_events::Text;
+use telemetry::LogFormat;
 
 use super::fleet::{self, FleetCommand};
 use super::times::duration_ms;
@@ -20,6 +21,9 @@ use crate::worker::supervisor::{self, EnterArgs};
 pub struct WorkerArgs {
     #[command(flatten)]
     common: Common,
+    /// How log lines look
+    #[arg(long, value_name = "text|json", default_value = "text", value_parser = log_format)]
+    log_format: LogFormat,
     #[command(subcommand)]
     command: WorkerCommand,
 }
@@ -52,7 +56,7 @@ pub struct ServeArgs {
     #[arg(long = "queue", value_name = "QUEUE")]
     pub queues: Vec<Text>,
     /// Tasks at a time
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, allow_negative_numbers = true)]
     pub slots: u32,
     /// Name of the worker: no other process's, and the same after each restart [default: HOST-PID]
     #[arg(long)]
@@ -64,19 +68,38 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DIR")]
     pub outbox: Option<PathBuf>,
     /// How long running tasks may go on after SIGTERM or Ctrl-C
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration_ms)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, default_value = "30s", value_parser = duration_ms)]
     pub drain: u64,
     /// End after so many tasks
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub max_tasks: Option<u64>,
     /// End, with exit code 0, once there was nothing to do for so long
-    #[arg(long, value_name = "DURATION", value_parser = duration_ms)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = duration_ms)]
     pub until_idle: Option<u64>,
+    /// Base address of a collector's OTLP receiver (HTTP), such as http://127.0.0.1:4318: spans of what
+    /// is run go there [default: none]
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT", hide_env_values = true)]
+    pub otlp_endpoint: Option<String>,
+}
+
+impl WorkerArgs {
+    /// How log lines look.
+    pub const fn log_format(&self) -> LogFormat {
+        self.log_format
+    }
+}
+
+fn log_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err("it must be text or json".to_owned()),
+    }
 }
 
 /// Runs it.
 pub fn run(args: WorkerArgs) -> ExitCode {
-    let WorkerArgs { common, command } = args;
+    let WorkerArgs { common, command, .. } = args;
     match command {
         WorkerCommand::Fleet(command) => end(block_on(fleet::run(command, &common))),
         WorkerCommand::Exec(args) => end(block_on(exec::run(*args, common))),

@@ -16,7 +16,7 @@ use task_core::{PartitionState, Record, Verdict, invariants};
 use task_events::{Body, Offset, PartitionId, TaskId, TaskState};
 
 use super::files::Places;
-use super::{DemoArgs, PARTITIONS};
+use super::{DemoArgs, PARTITIONS, suite};
 
 /// One record of a task, as people read it.
 #[derive(Debug)]
@@ -66,6 +66,12 @@ pub struct Account {
 /// Reads the whole log, folds it, and writes the dump (raw records) and the verdicts (what this fold
 /// said of each) for the checker. `names` has the input of each task.
 pub async fn read(args: &DemoArgs, places: &Places, names: &BTreeMap<TaskId, String>) -> anyhow::Result<Account> {
+    if args.stack {
+        let log = suite::settings(args)?.log.connect("demo-account").await?;
+        let account = account(&log, &places.dump, &places.verdicts, names).await;
+        log.close(Duration::from_secs(5)).await;
+        return account;
+    }
     match args.log {
         LogKind::Embedded => {
             let log = EmbeddedLog::open(EmbeddedConfig::new(places.data.join("log"), PARTITIONS))?;

@@ -19,7 +19,7 @@ use super::{DemoArgs, PARTITIONS, ledger, rows};
 /// # Errors
 /// Something is missing or wrong.
 pub async fn report(args: &DemoArgs, places: &Places, inputs: &[PathBuf], account: &Account) -> anyhow::Result<()> {
-    let rows = rows::compare(&places.data.join("store"), account).await?;
+    let rows = rows::compare(args, places, account).await?;
     let mut say = std::io::stdout();
     let summary = Summary::of(account);
     writeln!(say, "\n{}\n", table(account, &summary))?;

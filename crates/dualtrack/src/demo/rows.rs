@@ -1,14 +1,13 @@
 //! The snapshot track of the demo: what people see of a task must be what the log says of it.
 
-use std::path::Path;
-
 use anyhow::Context as _;
 use service_kit::{Clock as _, SystemClock};
-use snapshot_store::{EmbeddedConfig, EmbeddedStore, SnapshotStore as _};
+use snapshot_store::{EmbeddedConfig, EmbeddedStore, SnapshotStore};
 use task_events::PartitionId;
 
-use super::PARTITIONS;
 use super::account::Account;
+use super::files::Places;
+use super::{DemoArgs, PARTITIONS, suite};
 
 /// Rows held against the log.
 pub struct Rows {
@@ -20,14 +19,18 @@ pub struct Rows {
     pub checkpointed: usize,
 }
 
-/// Opens the store below the work folder.
-pub fn open(dir: &Path) -> anyhow::Result<EmbeddedStore> {
-    Ok(EmbeddedStore::open(EmbeddedConfig::new(dir, || SystemClock.wall_ms()))?)
+/// Reads the row of every task of the account, and how many partitions have a checkpoint.
+pub async fn compare(args: &DemoArgs, places: &Places, account: &Account) -> anyhow::Result<Rows> {
+    if args.stack {
+        return held_against(&suite::settings(args)?.store.connect().await?, account).await;
+    }
+    let store = EmbeddedStore::open(EmbeddedConfig::new(places.data.join("store"), || SystemClock.wall_ms()))?;
+    let rows = held_against(&store, account).await;
+    store.close();
+    rows
 }
 
-/// Reads the row of every task of the account, and how many partitions have a checkpoint.
-pub async fn compare(dir: &Path, account: &Account) -> anyhow::Result<Rows> {
-    let store = open(dir)?;
+async fn held_against(store: &impl SnapshotStore, account: &Account) -> anyhow::Result<Rows> {
     let ids: Vec<_> = account.tasks.keys().copied().collect();
     let found = store.snapshots(ids).await.context("cannot read the rows of the tasks")?;
     let mut rows = Rows { right: 0, wrong: None, checkpointed: 0 };
@@ -43,6 +46,5 @@ pub async fn compare(dir: &Path, account: &Account) -> anyhow::Result<Rows> {
         let checkpoints = store.checkpoints(PartitionId(p)).await.context("cannot read the checkpoints")?;
         rows.checkpointed += usize::from(!checkpoints.is_empty());
     }
-    store.close();
     Ok(rows)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use dualtrack::signals::Signals;
+use service_host::Signals;
 use worker_sdk::Worker;
 
 use super::files::Places;
@@ -20,13 +20,16 @@ pub const SLOTS: u32 = 8;
 ///
 /// # Errors
 /// The settings cannot work, or the server refuses this worker.
-pub async fn work(args: &DemoArgs, name: &str, url: &str) -> anyhow::Result<()> {
+pub async fn work(args: &DemoArgs, name: &str) -> anyhow::Result<()> {
     let places = Places::below(&args.work);
     let ledger = Ledger::open(&places.ledger)?;
     let gate = Gate::new(name, args.hold_after, places.go.clone(), ledger.clone());
     let job = Job { dir: args.dir.clone(), out: places.out.clone(), ledger, gate };
     let outbox: PathBuf = places.outboxes.join(name);
-    let worker = Worker::connect(url)
+    let (first, others) = args.url.split_first().context("--url is missing")?;
+    let worker = others
+        .iter()
+        .fold(Worker::connect(first), |worker, url| worker.also_at(url))
         .worker_id(name)
         .slots(SLOTS)
         .handler(QUEUE, move |context| job.clone().run(context))

@@ -1,15 +1,16 @@
 //! The command `dualtrack dev`: flags, the start line, signals.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use futures::future::{Either, select};
+use tracing_subscriber::EnvFilter;
 
-use crate::signals::Signals;
+use service_host::settings::LayerArgs;
+use service_host::{ProgramSettings as _, Signals, complain, print, say};
 
-use super::{Dev, DevError, DevLog, LogKind, Settings, Sources};
+use super::{Dev, DevError, DevLog, LogKind, Settings};
 
 /// Flags of `dualtrack dev`. Each one is a setting of the same name; see --print-config.
 #[derive(Clone, Debug, Default, Args)]
@@ -37,38 +38,13 @@ pub struct DevArgs {
     print_config: bool,
 }
 
-/// Layers of settings above the defaults, beside the environment.
-#[derive(Clone, Debug, Default, Args)]
-pub struct LayerArgs {
-    /// File of settings (TOML)
-    #[arg(long, value_name = "FILE", env = "DUALTRACK_CONFIG")]
-    config: Option<PathBuf>,
-    /// Any other setting, such as coordinator.lease_ms=90000
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
-    set: Vec<(String, String)>,
-}
-
-impl LayerArgs {
-    /// These layers and the environment.
-    pub(super) fn sources(&self) -> Sources {
-        // Names that are not UTF-8 are none of ours.
-        let environment = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-        Sources { file: self.config.clone(), environment: environment.collect(), flags: self.set.clone() }
-    }
-}
-
-fn key_and_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("it must be KEY=VALUE, such as coordinator.lease_ms=90000")?;
-    Ok((key.trim().to_owned(), value.trim().to_owned()))
-}
-
 impl DevArgs {
     /// The settings of all layers.
     ///
     /// # Errors
     /// [`DevError`] names what is not known or not allowed.
     pub fn settings(&self) -> Result<Settings, DevError> {
-        let mut sources = self.layers.sources();
+        let mut sources = self.layers.sources()?;
         let flags = &mut sources.flags;
         let mut flag = |key: &str, value: Option<String>| flags.extend(value.map(|value| (key.to_owned(), value)));
         flag("dev.data", self.data.as_ref().map(|data| data.to_string_lossy().into_owned()));
@@ -76,11 +52,7 @@ impl DevArgs {
         flag("dev.insecure", self.insecure.then(|| "true".to_owned()));
         flag("dev.partitions", self.partitions.map(|n| n.to_string()));
         flag("dev.instances", self.instances.map(|n| n.to_string()));
-        #[cfg(feature = "failpoints")]
-        {
-            sources.environment = super::kill_at::arm(sources.environment)?;
-        }
-        let settings = sources.load()?;
+        let settings: Settings = sources.load()?;
         settings.validate()?;
         Ok(settings)
     }
@@ -88,12 +60,13 @@ impl DevArgs {
 
 /// Runs until a signal or a failure. Exit codes: 0 after a clean hand-over, 1 for a failure, 2 for
 /// settings that cannot work, 128 + number when a second signal ends it at once.
-pub fn run(args: &DevArgs) -> ExitCode {
+/// `filter`: what is logged, whatever the settings say.
+pub fn run(args: &DevArgs, filter: Option<EnvFilter>) -> ExitCode {
     let outcome = args.settings().and_then(|settings| {
         if args.print_config {
-            say(&settings.to_toml());
-            return Ok(());
+            return print(&settings.to_toml()).map_err(|why| DevError::Output(why.to_string()));
         }
+        settings.telemetry.start(filter);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|why| DevError::Threads(why.to_string()))?;
         runtime.block_on(serve(&settings))
@@ -101,7 +74,7 @@ pub fn run(args: &DevArgs) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            complain(&why.to_string());
+            complain("dualtrack", &why.to_string());
             ExitCode::from(if why.is_usage() { 2 } else { 1 })
         }
     }
@@ -163,15 +136,4 @@ fn start_line<L: DevLog>(settings: &Settings, dev: &Dev<L>) -> String {
     };
     let urls = dev.urls().join(" and ");
     format!("dualtrack {} on {urls}, {kept}, {} partitions\n", env!("CARGO_PKG_VERSION"), settings.dev.partitions)
-}
-
-// A reader that went away is no reason to stop serving.
-pub(super) fn say(text: &str) {
-    let mut out = std::io::stdout();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-#[expect(clippy::print_stderr, reason = "why the program does not go on, for whoever started it")]
-pub(super) fn complain(why: &str) {
-    eprintln!("dualtrack: {why}");
 }

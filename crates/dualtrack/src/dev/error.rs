@@ -2,43 +2,19 @@
 
 use std::net::SocketAddr;
 
-use coordinator::owner::ConfigConflict;
+use service_host::SettingsError;
 
 use super::instance::Ended;
 
 /// Why it does not start, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum DevError {
-    /// Two settings contradict each other.
+    /// The settings cannot work.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// Spans cannot be exported.
     #[error("settings: {0}")]
-    Conflict(#[from] ConfigConflict),
-    /// A setting is beyond its range.
-    #[error("settings: {key} = {value} is not allowed: {rule}")]
-    Setting {
-        /// Its key.
-        key: &'static str,
-        /// Its value.
-        value: String,
-        /// What must hold.
-        rule: &'static str,
-    },
-    /// Two settings of different sections contradict each other.
-    #[error("settings: {key} = {value} contradicts {other} = {other_value}: {rule}")]
-    Between {
-        /// Its key.
-        key: &'static str,
-        /// Its value.
-        value: String,
-        /// The other key.
-        other: &'static str,
-        /// Its value.
-        other_value: String,
-        /// What must hold.
-        rule: &'static str,
-    },
-    /// A layer of settings cannot be read, or sets what is not known.
-    #[error("settings: {0}")]
-    Layer(String),
+    Otlp(#[from] telemetry::OtlpError),
     /// The folder is another process's.
     #[error("{dir} is used by another dualtrack (pid {pid}): stop it, or give this one another folder with --data")]
     InUse {
@@ -71,6 +47,9 @@ pub enum DevError {
         /// By the system.
         why: String,
     },
+    /// What was asked for cannot be printed.
+    #[error("{0}")]
+    Output(String),
     /// The system gives no threads.
     #[error("cannot start threads: {0}")]
     Threads(String),
@@ -88,33 +67,10 @@ pub enum DevError {
 }
 
 impl DevError {
-    /// The rule with its keys and values, whether it is broken or not; for what is no rule, the error.
-    pub fn rule(&self) -> String {
-        match self {
-            Self::Conflict(conflict) => {
-                let ConfigConflict { first, first_value, second, second_value, rule } = conflict;
-                format!("`coordinator.{first}` = {first_value}, `coordinator.{second}` = {second_value}: {rule}")
-            }
-            Self::Setting { key, value, rule } => format!("`{key}` = {value}: {rule}"),
-            Self::Between { key, value, other, other_value, rule } => {
-                format!("`{key}` = {value}, `{other}` = {other_value}: {rule}")
-            }
-            Self::Layer(_)
-            | Self::InUse { .. }
-            | Self::Folder { .. }
-            | Self::Log(_)
-            | Self::Store(_)
-            | Self::Listen { .. }
-            | Self::Threads(_)
-            | Self::Ended { .. }
-            | Self::Late(_) => self.to_string(),
-        }
-    }
-
     /// Whether the settings are to blame, so that starting again changes nothing.
     pub const fn is_usage(&self) -> bool {
         match self {
-            Self::Conflict(_) | Self::Setting { .. } | Self::Between { .. } | Self::Layer(_) => true,
+            Self::Settings(_) | Self::Otlp(_) => true,
             Self::InUse { .. }
             | Self::Folder { .. }
             | Self::Log(_)
@@ -122,6 +78,7 @@ impl DevError {
             | Self::Listen { .. }
             | Self::Threads(_)
             | Self::Ended { .. }
+            | Self::Output(_)
             | Self::Late(_) => false,
         }
     }

@@ -4,16 +4,17 @@ use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 
 use assignment_lock::MemoryLock;
-use coordinator::owner::{Freeze, Identity, OwnerRules, Ports};
-use coordinator::service::Service;
+use coordinator::board::keep_board;
+use coordinator::owner::Freeze;
 use coordinator::surface::Surface;
-use coordinator_edge::{Edge, EdgeConfig, EdgeParts, HttpPeers};
+use coordinator_edge::HttpPeers;
+use dualtrack_coordinator::{Coordinator, Parts, assemble};
 use event_log::EmbeddedLog;
 use fold_start::StoredCheckpoints;
 use futures::future::{Either, select};
-use parking_lot::Mutex;
-use service_kit::{Clock as _, Metrics, Shutdown, SystemClock, SystemEntropy};
+use service_kit::{Clock as _, Metrics, Shutdown, Standings, SystemClock, SystemEntropy};
 use snapshot_store::EmbeddedStore;
+use spans::Spans;
 use task_events::{Incarnation, Text};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedSender;
@@ -33,6 +34,9 @@ pub(super) struct Shared<L> {
     pub lock: MemoryLock,
     pub incarnation: Incarnation,
     pub tell: UnboundedSender<Ended>,
+    pub spans: Spans,
+    /// Of the first instance, which engine and replayer share.
+    pub metrics: Metrics,
 }
 
 /// A service that ended although nobody asked it to.
@@ -49,6 +53,8 @@ pub struct Instance<L: DevLog = EmbeddedLog> {
     surface: DevSurface<L>,
     freeze: Freeze,
     metrics: Metrics,
+    engine: Standings,
+    replayer: Standings,
     stop_edge: Shutdown,
     stop_service: Shutdown,
     edge: Option<JoinHandle<()>>,
@@ -67,64 +73,62 @@ impl<L: DevLog> Instance<L> {
             .enable_all()
             .build()
             .map_err(|why| DevError::Threads(why.to_string()))?;
-        let owner = settings.owner();
-        let (freeze, metrics) = (Freeze::default(), Metrics::default());
+        let metrics = if number == 1 { shared.metrics.clone() } else { Metrics::default() };
         let inside = runtime.enter();
-        let peers = HttpPeers::new(name.clone(), shared.log.clone(), SystemClock, metrics.clone());
-        let peers = peers.map_err(|why| DevError::Threads(why.to_string()))?;
+        let (stop_edge, stop_service) = (Shutdown::default(), Shutdown::default());
+        let [engine, replayer] = [Standings::default(), Standings::default()];
+        let coordinator = assemble(Parts {
+            log: shared.log.clone(),
+            store: shared.store.clone(),
+            lock: shared.lock.clone(),
+            instance: name.clone(),
+            incarnation: shared.incarnation,
+            url: format!("http://{address}").into(),
+            owner: settings.owner(),
+            drain_ms: super::EDGE_DRAIN_MS,
+            insecure: settings.dev.insecure,
+            metrics: metrics.clone(),
+            spans: shared.spans.clone(),
+            leaving: stop_edge.clone(),
+            beside: vec![(task_engine::GROUP, engine.clone()), (auto_replay::GROUP, replayer.clone())],
+        });
+        let Coordinator { surface, service, edge, freeze, identity } =
+            coordinator.map_err(|why| DevError::Threads(why.to_string()))?;
         let listener = tokio::net::TcpListener::from_std(listener);
         let listener = listener.map_err(|why| DevError::Threads(why.to_string()))?;
         drop(inside);
-        let surface = Surface::with_peers(settings.dev.partitions, SystemClock, peers);
         if !settings.archive.enabled {
             metrics.alarm(
                 "nothing_is_kept",
                 "archive.enabled = false: log and store are volatile, a restart loses all tasks",
             );
         }
-        let (stop_edge, stop_service) = (Shutdown::default(), Shutdown::default());
-
-        let service = Service {
-            ports: Ports {
-                log: shared.log.clone(),
-                store: shared.store.clone(),
-                lock: shared.lock.clone(),
-                clock: SystemClock,
-            },
-            cfg: owner.clone(),
-            rules: OwnerRules::STANDARD,
-            fold_rules: &task_core::STANDARD,
-            identity: Identity {
-                instance: name.clone(),
-                incarnation: shared.incarnation,
-                url: format!("http://{address}").into(),
-            },
-            entropy: SystemEntropy::default(),
-            metrics: metrics.clone(),
-            freeze: freeze.clone(),
-            surface: surface.clone(),
-        };
-        let edge = Edge::new(EdgeParts {
-            surface: surface.clone(),
-            log: shared.log.clone(),
-            store: shared.store.clone(),
-            clock: SystemClock,
-            entropy: Mutex::new(Box::new(SystemEntropy::default())),
-            metrics: metrics.clone(),
-            instance: name.clone(),
-            config: EdgeConfig {
-                drain_ms: super::EDGE_DRAIN_MS,
-                insecure: settings.dev.insecure,
-                lease_ms: owner.lease_ms,
-                heartbeat_ms: owner.heartbeat_ms,
-                ..EdgeConfig::default()
-            },
-        });
+        runtime.spawn(keep_board(
+            shared.lock.clone(),
+            surface.clone(),
+            SystemClock,
+            identity,
+            metrics.clone(),
+            stop_service.clone(),
+        ));
         let service = watch(&runtime, shared, name.to_string(), service.run(stop_service.clone()));
         let serve = coordinator_edge::serve(listener, edge, stop_edge.clone());
         let edge = watch(&runtime, shared, format!("REST of {name}"), serve);
         let (edge, service, runtime) = (Some(edge), Some(service), Some(runtime));
-        Ok(Self { name, address, surface, freeze, metrics, stop_edge, stop_service, edge, service, runtime })
+        Ok(Self {
+            name,
+            address,
+            surface,
+            freeze,
+            metrics,
+            engine,
+            replayer,
+            stop_edge,
+            stop_service,
+            edge,
+            service,
+            runtime,
+        })
     }
 
     /// Runs engine, replayer and the store's upkeep on this instance's threads.
@@ -135,17 +139,19 @@ impl<L: DevLog> Instance<L> {
         let (rules, log, store) = (&task_core::STANDARD, log.clone(), store.clone());
         let checkpoints =
             StoredCheckpoints { log: log.clone(), store: store.clone(), clock, rules, metrics: metrics.clone() };
-        let source = FoldSource::new(checkpoints);
+        let source = FoldSource::new(checkpoints).tracing(shared.spans.clone());
         let deps = task_engine::Deps {
             log: log.clone(),
             clock,
             metrics: metrics.clone(),
+            standings: self.engine.clone(),
             entropy: Box::new(SystemEntropy::default()),
             source: source.clone(),
         };
         let config = shared.settings.engine("task-engine-1".into(), *incarnation);
         watch(runtime, shared, "task-engine".into(), task_engine::run(deps, config, stop.clone()));
-        let deps = auto_replay::Deps { log: log.clone(), store: store.clone(), clock, metrics, source };
+        let standings = self.replayer.clone();
+        let deps = auto_replay::Deps { log: log.clone(), store: store.clone(), clock, metrics, standings, source };
         let config = auto_replay::ReplayConfig::new("auto-replay-1".into(), *incarnation);
         watch(runtime, shared, "auto-replay".into(), auto_replay::run(deps, config, stop.clone()));
         runtime.spawn(upkeep::keep_up(store, log));

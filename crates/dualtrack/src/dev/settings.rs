@@ -4,13 +4,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use coordinator::owner::{LockUnavailablePolicy, OwnerConfig};
+use coordinator::owner::OwnerConfig;
+use dualtrack_coordinator::CoordinatorSection;
+use dualtrack_task_engine::EngineSection;
 use serde::{Deserialize, Serialize};
-use task_core::decide::RetryPolicy;
+use service_host::sections::{OnUnavailable, TelemetrySection};
+use service_host::{ProgramSettings, Rule, SettingsError};
 use task_engine::EngineConfig;
-use task_events::{Incarnation, Text};
-
-use super::DevError;
+use task_events::{Incarnation, MAX_PARTITIONS, Text};
 
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,11 +24,13 @@ pub struct Settings {
     /// What is kept.
     pub archive: ArchiveSettings,
     /// Owners.
-    pub coordinator: CoordinatorSettings,
+    pub coordinator: CoordinatorSection,
     /// Locks.
     pub lock: LockSettings,
     /// Retries.
-    pub task_engine: EngineSettings,
+    pub task_engine: EngineSection,
+    /// What the process tells of itself.
+    pub telemetry: TelemetrySection,
 }
 
 /// `[dev]`: the process.
@@ -78,29 +81,6 @@ pub struct ArchiveSettings {
     pub enabled: bool,
 }
 
-/// `[coordinator]`: what a deployment may set of an [`OwnerConfig`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "each field is the OwnerConfig field of its name, documented there")]
-pub struct CoordinatorSettings {
-    pub lease_ms: u64,
-    pub lease_max_ms: u64,
-    pub heartbeat_ms: u64,
-    pub lease_margin_percent: u64,
-    pub lease_margin_ms: u64,
-    pub not_started_ms: u64,
-    pub cancel_grace_ms: u64,
-    pub proof_ms: u64,
-    pub renew_ms: u64,
-    pub request_ms: u64,
-    pub max_in_flight: usize,
-    pub owed_bytes: usize,
-    pub row_lag_ms: u64,
-    pub pen_lag_ms: u64,
-    pub max_open_tasks: usize,
-    pub optimistic_start: bool,
-}
-
 /// `[lock]`: locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -111,34 +91,14 @@ pub struct LockSettings {
     pub ttl_ms: u64,
 }
 
-/// `lock.on_unavailable`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnUnavailable {
-    /// Hand out, fenced by the log.
-    FenceOnly,
-    /// Hand out nothing.
-    Pause,
-}
-
-/// `[task_engine]`: retries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EngineSettings {
-    /// First pause before a retry, ms.
-    pub backoff_base_ms: u64,
-    /// Longest, ms.
-    pub backoff_cap_ms: u64,
-}
-
 impl Settings {
     /// Addresses to listen on, one for each instance.
     ///
     /// # Errors
-    /// [`DevError::Setting`] for what is no address, or has no next port.
-    pub fn addresses(&self) -> Result<Vec<SocketAddr>, DevError> {
+    /// What is no address, or has no next port.
+    pub fn addresses(&self) -> Result<Vec<SocketAddr>, SettingsError> {
         let listen = &self.dev.listen;
-        let refuse = |rule| DevError::Setting { key: "dev.listen", value: listen.clone(), rule };
+        let refuse = |rule| SettingsError::Setting { key: "dev.listen".into(), value: listen.clone(), rule };
         let first = match listen.strip_prefix("localhost:") {
             Some(port) => port.parse().ok().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
             None => listen.parse().ok(),
@@ -156,37 +116,173 @@ impl Settings {
 
     /// Settings of the owners.
     pub fn owner(&self) -> OwnerConfig {
-        let c = self.coordinator;
-        OwnerConfig {
-            lease_ms: c.lease_ms,
-            lease_max_ms: c.lease_max_ms,
-            heartbeat_ms: c.heartbeat_ms,
-            lease_margin_percent: c.lease_margin_percent,
-            lease_margin_ms: c.lease_margin_ms,
-            not_started_ms: c.not_started_ms,
-            cancel_grace_ms: c.cancel_grace_ms,
-            proof_ms: c.proof_ms,
-            renew_ms: c.renew_ms,
-            request_ms: c.request_ms,
-            max_in_flight: c.max_in_flight,
-            owed_bytes: c.owed_bytes,
-            row_lag_ms: c.row_lag_ms,
-            pen_lag_ms: c.pen_lag_ms,
-            max_open_tasks: c.max_open_tasks,
-            optimistic_start: c.optimistic_start,
-            lock_unavailable: match self.lock.on_unavailable {
-                OnUnavailable::FenceOnly => LockUnavailablePolicy::FenceOnly,
-                OnUnavailable::Pause => LockUnavailablePolicy::Pause,
-            },
-            lock_ttl_ms: self.lock.ttl_ms,
-            ..OwnerConfig::default()
-        }
+        self.coordinator.owner(self.lock.ttl_ms, self.lock.on_unavailable)
     }
 
     /// Settings of the engine.
     pub fn engine(&self, instance: Text, incarnation: Incarnation) -> EngineConfig {
-        let standard = EngineConfig::new(instance, incarnation);
-        let EngineSettings { backoff_base_ms: base_ms, backoff_cap_ms: cap_ms } = self.task_engine;
-        EngineConfig { policy: RetryPolicy { base_ms, cap_ms, ..standard.policy }, ..standard }
+        self.task_engine.engine(instance, incarnation)
+    }
+}
+
+impl ProgramSettings for Settings {
+    const DEFAULTS: &'static str = include_str!("config.default.toml");
+
+    fn rules(&self) -> Vec<Rule> {
+        let (dev, log) = (&self.dev, &self.log);
+        let mut rules = vec![
+            Rule::one((1..=MAX_PARTITIONS).contains(&dev.partitions), "dev.partitions", dev.partitions, "1 to 1024"),
+            Rule::one((1..=2).contains(&dev.instances), "dev.instances", dev.instances, "1 or 2"),
+            Rule::one((1..=64).contains(&dev.worker_threads), "dev.worker_threads", dev.worker_threads, "1 to 64"),
+        ];
+        match self.addresses() {
+            Err(broken) => rules.push(Rule::broken(broken)),
+            Ok(addresses) => rules.push(Rule::two(
+                dev.insecure || addresses.iter().all(|address| address.ip().is_loopback()),
+                ("dev.listen", &dev.listen),
+                ("dev.insecure", dev.insecure),
+                "only loopback addresses are served without --insecure, since nobody is authenticated yet",
+            )),
+        }
+        let kind = match log.kind {
+            LogKind::Embedded => "embedded",
+            LogKind::Kafka => "kafka",
+        };
+        rules.extend([
+            Rule::two(
+                log.kind == LogKind::Embedded || !log.bootstrap.is_empty(),
+                ("log.kind", kind),
+                ("log.bootstrap", format!("{:?}", log.bootstrap)),
+                "kafka needs HOST:PORT of a broker",
+            ),
+            Rule::two(
+                log.kind == LogKind::Embedded || self.archive.enabled,
+                ("log.kind", kind),
+                ("archive.enabled", self.archive.enabled),
+                "archive.enabled = false keeps nothing, a topic keeps everything: use log.kind = embedded",
+            ),
+        ]);
+        rules.extend(self.coordinator.rules(self.lock.ttl_ms));
+        rules.extend(self.task_engine.rules());
+        rules.extend(self.telemetry.rules());
+        rules
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use service_host::{Origin, Sources};
+    use task_core::decide::RetryPolicy;
+
+    use super::*;
+
+    fn flags(flags: &[(&str, &str)]) -> Sources {
+        let flags = flags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        Sources { flags, ..Sources::default() }
+    }
+
+    fn refusal(sources: &Sources) -> String {
+        sources.load::<Settings>().and_then(|settings| settings.validate()).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn the_documented_defaults_are_those_of_the_code() {
+        let settings = Settings::defaults().expect("the defaults load");
+        settings.validate().expect("and are valid");
+        assert_eq!(settings.owner(), OwnerConfig::default());
+        let engine: EngineConfig = settings.engine("e".into(), Incarnation(1));
+        assert_eq!(engine.policy, RetryPolicy::default());
+        assert_eq!(format!("http://{}", settings.dev.listen), crate::dev::DEFAULT_URL);
+    }
+
+    #[test]
+    fn later_layers_win_and_print_as_they_are_read() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("c.toml");
+        std::fs::write(&file, "[coordinator]\nlease_ms = 70000\nheartbeat_ms = 9000\n[dev]\npartitions = 3\n")
+            .expect("a file");
+        let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let environment = BTreeMap::from([
+            variable("DUALTRACK_COORDINATOR__LEASE_MS", "80000"),
+            variable("DUALTRACK_DEV__PARTITIONS", "5"),
+            variable("DUALTRACK_LOCK__ON_UNAVAILABLE", "pause"),
+            variable("DUALTRACK_LOG", "info"),
+            variable("HOME", "/root"),
+        ]);
+        let sources = Sources {
+            file: Some(file),
+            environment,
+            ..flags(&[("dev.partitions", "7"), ("archive.enabled", "false")])
+        };
+        let settings: Settings = sources.load().expect("settings");
+        let c = settings.coordinator;
+        assert_eq!((c.lease_ms, c.heartbeat_ms, settings.dev.partitions), (80_000, 9_000, 7));
+        assert_eq!((settings.lock.on_unavailable, settings.archive.enabled), (OnUnavailable::Pause, false));
+        let printed = dir.path().join("printed.toml");
+        std::fs::write(&printed, settings.to_toml()).expect("a file");
+        assert_eq!(
+            Sources { file: Some(printed), ..Sources::default() }.load::<Settings>().expect("settings"),
+            settings
+        );
+    }
+
+    #[test]
+    fn each_value_says_where_it_came_from() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("c.toml");
+        std::fs::write(&file, "[coordinator]\nlease_ms = 70000\nheartbeat_ms = 9000\n[dev]\npartitions = 3\n")
+            .expect("a file");
+        let sources = Sources {
+            file: Some(file.clone()),
+            environment: [("DUALTRACK_COORDINATOR__LEASE_MS".to_owned(), "80000".to_owned())].into(),
+            flags: vec![("dev.partitions".to_owned(), "7".to_owned())],
+        };
+        let all = sources.explain::<Settings>().expect("settings");
+        let of = |key: &str| all.iter().find(|setting| setting.key == key).expect("known");
+        assert_eq!(of("dev.partitions").from, Origin::Flag);
+        assert_eq!(of("coordinator.lease_ms").from, Origin::Variable("DUALTRACK_COORDINATOR__LEASE_MS".to_owned()));
+        assert_eq!(of("coordinator.lease_ms").value, 80_000);
+        assert_eq!(of("coordinator.heartbeat_ms").from, Origin::File(file));
+        assert_eq!(of("lock.ttl_ms").from, Origin::Default);
+    }
+
+    #[test]
+    fn a_lease_that_cannot_be_renewed_is_refused_with_both_keys() {
+        for (lease, fine) in [("30000", false), ("59000", false), ("90000", true)] {
+            let sources = flags(&[("coordinator.heartbeat_ms", "30000"), ("coordinator.lease_ms", lease)]);
+            if fine {
+                sources.load::<Settings>().and_then(|settings| settings.validate()).expect("90 s are three heartbeats");
+                continue;
+            }
+            let text = refusal(&sources);
+            assert!(text.contains(&format!("lease_ms = {lease}")) && text.contains("heartbeat_ms = 30000"), "{text}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_named() {
+        for (key, value, word) in [
+            ("dev.partitions", "0", "1 to 1024"),
+            ("dev.partitions", "1025", "1 to 1024"),
+            ("dev.instances", "3", "1 or 2"),
+            ("dev.worker_threads", "0", "1 to 64"),
+            ("dev.listen", "nowhere", "IP:PORT"),
+            ("dev.listen", "0.0.0.0:7420", "--insecure"),
+            ("dev.listen", "[::]:7420", "--insecure"),
+            ("lock.ttl_ms", "60001", "coordinator.lease_ms"),
+            ("task_engine.backoff_base_ms", "300001", "cap_ms"),
+        ] {
+            let text = refusal(&flags(&[(key, value)]));
+            assert!(text.contains(word) && text.contains(value), "{key}: {text}");
+        }
+        let two = refusal(&flags(&[("dev.instances", "2"), ("dev.listen", "127.0.0.1:65535")]));
+        assert!(two.contains("next port"), "{two}");
+        flags(&[("dev.listen", "0.0.0.0:7420"), ("dev.insecure", "true")])
+            .load::<Settings>()
+            .expect("settings")
+            .validate()
+            .expect("said so");
     }
 }

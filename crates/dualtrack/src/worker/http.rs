@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::{Client, Url, header};
+use reqwest::{Certificate, Client, Url, header};
 use rest_client::contract::MAX_PAYLOAD_BYTES;
 use service_kit::{Clock as _, SystemClock};
 use task_events::ErrorCategory;
+use worker_sdk::http::with_causes;
 use worker_sdk::{Context, HandlerError};
 
 use super::serve::Ending;
@@ -25,6 +26,8 @@ const STEP: &str = "request";
 pub struct Settings {
     /// Where to.
     pub url: Url,
+    /// Authorities that are trusted besides the system's, for https.
+    pub authorities: Vec<Certificate>,
     /// Signs requests, if there is one.
     pub secret: Option<Secret>,
     /// Longest wait for a connection, ms.
@@ -53,6 +56,7 @@ impl Http {
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(Duration::from_millis(settings.connect_timeout_ms))
+            .tls_certs_merge(settings.authorities.iter().cloned())
             .user_agent(concat!("dualtrack/", env!("CARGO_PKG_VERSION")));
         if !settings.idempotent {
             // A request on a connection that is just being closed may or may not have arrived.
@@ -103,10 +107,12 @@ impl Http {
             .header("dualtrack-exec-epoch", context.exec_epoch().to_string())
             .header("dualtrack-execution-id", context.execution_id().to_string())
             .header("dualtrack-deadline", deadline.to_string())
-            .header("traceparent", context.traceparent())
             .header("idempotency-key", &id)
             .header("webhook-id", &id)
             .header("webhook-timestamp", now_ms.div_euclid(1000).to_string());
+        if let Some(parent) = context.traceparent() {
+            request = request.header("traceparent", parent.to_string());
+        }
         if let Some(at) = context.payload_ref() {
             request = request
                 .header("dualtrack-payload-ref", at)
@@ -138,7 +144,7 @@ impl Http {
     }
 
     fn no_answer(&self, why: &reqwest::Error) -> HandlerError {
-        let text = answer::whole(why);
+        let text = with_causes(why);
         if why.is_connect() {
             return HandlerError::transient("HTTP_CONNECT", text);
         }

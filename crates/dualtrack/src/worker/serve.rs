@@ -6,16 +6,18 @@
 
 use std::time::Duration;
 
-use dualtrack::signals::Signals;
 use futures::future::{Either, select};
 use rest_client::ClientError;
-use service_kit::{Clock as _, SystemClock};
+use service_host::Signals;
+use service_kit::{Clock as _, Metrics, SystemClock};
+use spans::Spans;
+use telemetry::{Exporting, Who};
 use tokio::sync::{oneshot, watch};
 use worker_sdk::http::{ConnectError, HttpWorker, RunError};
 use worker_sdk::{Handlers, Worker};
 
 use crate::cli::worker::ServeArgs;
-use crate::cli::{Failure, say};
+use crate::cli::{Failure, print_line};
 
 /// From the end of the drain time and the grace until reports that nobody takes are left alone, ms.
 const DELIVERY_MS: u64 = 5_000;
@@ -69,22 +71,32 @@ impl Serving {
     /// has come and it is drained.
     pub async fn run(self, end: End) -> Result<(), Failure> {
         let name = self.args.name.clone().unwrap_or_else(default_name);
-        let worker = self.connect(&name)?;
+        let (spans, exporting) = self.export(&name)?;
+        let worker = self.connect(&name, spans)?;
         let mut signals =
             Signals::listen().map_err(|why| Failure::Local(format!("cannot listen for signals: {why}")))?;
-        say(&self.start_line(&name));
+        // That nobody can read it is no reason not to work.
+        let _ = print_line(&self.start_line(&name));
         let (drain, drained) = oneshot::channel::<()>();
         let working = Box::pin(worker.run(async move { drop(drained.await) }));
         let drain_ms = self.args.drain;
         let two_signals = Box::pin(async move {
             signals.received().await;
-            say(&format!("draining: what runs may go on for {}; a second signal ends at once", shown(drain_ms)));
+            let _ = print_line(&format!(
+                "draining: what runs may go on for {}; a second signal ends at once",
+                shown(drain_ms)
+            ));
             end.0.send_replace(SystemClock.boot_ms().saturating_add(drain_ms));
             drop(drain);
             signals.received().await;
             end.0.send_replace(0);
         });
-        match select(working, two_signals).await {
+        let ended = select(working, two_signals).await;
+        if let Some(exporting) = exporting {
+            // It blocks, and nothing else is left to do. A collector that is away has been logged.
+            let _ = tokio::task::spawn_blocking(move || exporting.end()).await;
+        }
+        match ended {
             Either::Left((outcome, _)) => outcome.map_err(refused),
             Either::Right(((), _)) => Err(Failure::Local(
                 "ended at once: what ran is ended too, and handed out again when its lease is over".to_owned(),
@@ -92,7 +104,22 @@ impl Serving {
         }
     }
 
-    fn connect(&self, name: &str) -> Result<HttpWorker, Failure> {
+    // Spans of what is run, if there is a collector.
+    fn export(&self, name: &str) -> Result<(Spans, Option<Exporting>), Failure> {
+        let Some(endpoint) = self.args.otlp_endpoint.as_deref().filter(|endpoint| !endpoint.is_empty()) else {
+            return Ok((Spans::default(), None));
+        };
+        let who = Who {
+            service: "dualtrack-worker".to_owned(),
+            instance: name.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let exported = Exporting::start(endpoint, &who, &Metrics::default());
+        let (spans, exporting) = exported.map_err(|why| Failure::Usage(format!("--otlp-endpoint: {why}")))?;
+        Ok((spans, Some(exporting)))
+    }
+
+    fn connect(&self, name: &str, spans: Spans) -> Result<HttpWorker, Failure> {
         let args = &self.args;
         let drain_within = args.drain.saturating_add(self.grace_ms).saturating_add(DELIVERY_MS);
         let queues = if args.queues.is_empty() { &args.types } else { &args.queues };
@@ -104,6 +131,7 @@ impl Serving {
             .handlers(self.handlers.clone())
             // The machine must not cut the grace of what runs short.
             .cancel_grace(Duration::from_millis(self.grace_ms.saturating_add(1_000)))
+            .spans(spans)
             .drain_within(Duration::from_millis(drain_within));
         if let Some(folder) = &args.outbox {
             connect = connect.outbox(folder);

@@ -136,7 +136,8 @@ async fn what_a_thawed_coordinator_decides_late_is_rejected_and_nothing_runs_twi
         let client = client.clone();
         async move {
             let view = client.get(task, Some(Duration::from_secs(60))).await.expect("told");
-            assert_eq!(view.status, TaskState::Success, "{task}");
+            let history = if view.status == TaskState::Success { None } else { Some(client.events(task).await) };
+            assert_eq!(view.status, TaskState::Success, "{task}: {history:#?}");
         }
     }));
     ends.buffer_unordered(16).collect::<Vec<()>>().await;

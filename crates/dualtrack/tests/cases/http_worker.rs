@@ -5,11 +5,16 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rest_client::Client;
 use rest_client::contract::MAX_PAYLOAD_BYTES;
 use task_events::TaskState;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use crate::exec_kit::{code, create, ended};
 use crate::kit::{DevProcess, flags};
@@ -38,12 +43,43 @@ impl Receiver {
         Self { url, had }
     }
 
+    /// One that shows a certificate for `localhost`; and the certificate of who signed it, PEM.
+    async fn start_tls() -> (Self, String) {
+        let authority_key = KeyPair::generate().expect("a key");
+        let mut authority = CertificateParams::new(Vec::new()).expect("no names");
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let root = authority.self_signed(&authority_key).expect("a certificate");
+        let issuer = Issuer::new(authority, authority_key);
+        let key = KeyPair::generate().expect("a key");
+        let own = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+        let own = own.signed_by(&key, &issuer).expect("a certificate");
+        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
+        // Named: which cryptography is the default depends on what else is linked.
+        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+        let config = config.with_safe_default_protocol_versions().expect("versions").with_no_client_auth();
+        let config = config.with_single_cert(vec![own.der().clone()], key).expect("a pair");
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let had = Arc::new(Mutex::new(Vec::new()));
+        let kept = had.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                // One that does not trust the certificate ends it here.
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    tokio::spawn(answer(stream, kept.clone()));
+                }
+            }
+        });
+        (Self { url: format!("https://localhost:{port}/hook"), had }, root.pem())
+    }
+
     fn had(&self, body: &str) -> Vec<Request> {
         self.had.lock().expect("kept").iter().filter(|(_, b)| b == body).cloned().collect()
     }
 }
 
-async fn read(stream: &mut TcpStream) -> Option<Request> {
+async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Request> {
     let mut text = Vec::new();
     loop {
         let mut buffer = [0; 4096];
@@ -60,7 +96,7 @@ async fn read(stream: &mut TcpStream) -> Option<Request> {
 }
 
 // The body says what to answer: `"STATUS"`, `"STATUS HEADER: VALUE"`, `"cut"`, `"slow"`, `"size N"`.
-async fn answer(mut stream: TcpStream, had: Arc<Mutex<Vec<Request>>>) {
+async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin, had: Arc<Mutex<Vec<Request>>>) {
     let Some(request) = read(&mut stream).await else { return };
     let told = request.1.trim_matches('"').to_owned();
     let before = {
@@ -187,4 +223,45 @@ async fn what_is_declared_harmless_is_sent_again_and_retry_after_is_heeded() {
     // One message, sent twice: by its id a receiver knows that.
     let id = |n: usize| heads[n].0.lines().find(|l| l.starts_with("webhook-id")).expect("an id").to_owned();
     assert_eq!(id(0), id(1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn over_https_only_a_certificate_that_is_good_for_the_host_is_trusted() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut dev = DevProcess::spawn(&dir.path().join("data"), "127.0.0.1:0", &flags(6_000), &[]);
+    let server = dev.ready();
+    let client = Client::new(&server).expect("a URL");
+    let (receiver, root) = Receiver::start_tls().await;
+    let file = dir.path().join("ca.pem");
+    std::fs::write(&file, root).expect("a file");
+    let trusted = ["--ca-file", file.to_str().expect("UTF-8")];
+    let by_address = receiver.url.replace("localhost", "127.0.0.1");
+    for (name, url, more, expected) in [
+        ("trusting", &receiver.url, &trusted[..], ""),
+        ("strange", &receiver.url, &[], "HTTP_CONNECT"),
+        ("misnamed", &by_address, &trusted, "HTTP_CONNECT"),
+    ] {
+        let mut worker = HttpWorker::start(&server, url, dir.path(), name, more);
+        let view = ended(&client, create(&client, "200", 0, None).await).await;
+        assert_eq!(code(&view), (expected, 1), "{name}: {:?}", view.error);
+        if let Some(error) = view.error {
+            assert!(error.message.contains("certificate"), "{name}: {error:?}");
+        }
+        worker.0.kill().expect("killed");
+        worker.0.wait().expect("its end");
+    }
+    assert_eq!(receiver.had("\"200\"").len(), 1);
+    let nothing = dir.path().join("empty.pem");
+    std::fs::write(&nothing, "").expect("a file");
+    for (url, file, why) in [
+        (receiver.url.as_str(), nothing.to_str().expect("UTF-8"), "no certificate"),
+        (receiver.url.as_str(), "/nowhere.pem", "No such file"),
+        ("http://127.0.0.1:1/", trusted[1], "not https"),
+        ("ftp://127.0.0.1:1/", trusted[1], "only http:// and https://"),
+    ] {
+        let flags = ["worker", "http", "--type", "t", "--url", url, "--ca-file", file];
+        let said = Command::new(env!("CARGO_BIN_EXE_dualtrack")).args(flags).output().expect("the program starts");
+        let text = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.code() == Some(2) && text.contains(why), "{url} {file}: {text}");
+    }
 }

@@ -13,6 +13,7 @@ use dualtrack::dev::Settings;
 use rest_client::contract::CreateRequest;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::value::to_raw_value;
+use service_host::ProgramSettings as _;
 use service_kit::{Clock as _, SystemClock};
 use worker_sdk::{Context, HandlerError, Worker};
 

@@ -8,6 +8,7 @@ mod book;
 mod exec_children;
 mod exec_codes;
 mod exec_kit;
+mod exec_limits;
 mod exec_sizes;
 mod exec_worker_gone;
 mod frozen_coordinator;

@@ -1,8 +1,8 @@
 //! What failed for good waits for somebody's decision, and leaves the list with it or with a replay.
 
 use dualtrack::dev::Dev;
-use rest_client::Client;
-use rest_client::contract::{ReplayRequest, ReviewRequest, TaskView, TasksQuery};
+use rest_client::contract::{Code, ReplayRequest, ReviewRequest, TaskView, TasksQuery};
+use rest_client::{Client, ClientError};
 use task_events::{ReplayFrom, ReviewOutcome, TaskId, TaskState};
 use worker_sdk::{Context, HandlerError, Worker};
 
@@ -39,11 +39,20 @@ async fn failures_wait_for_review_until_they_are_decided_or_replayed() {
     let decide = |run_no| ReviewRequest {
         run_no,
         outcome: ReviewOutcome::Abandoned,
+        instead_of: None,
         actor: Some("me".into()),
         note: "old disk".into(),
     };
     assert!(client.decide(ids[0], &decide(2)).await.is_err(), "another run");
     client.decide(ids[0], &decide(1)).await.expect("decided");
+    // It is not turned round by somebody who has not seen it.
+    let other = |instead_of| ReviewRequest { outcome: ReviewOutcome::Accepted, instead_of, ..decide(1) };
+    let Err(ClientError::Problem(refused)) = client.decide(ids[0], &other(None)).await else { panic!("it is refused") };
+    assert_eq!(
+        (refused.code, refused.status, refused.field.as_deref()),
+        (Code::StateConflict, 409, Some("/instead_of"))
+    );
+    client.decide(ids[0], &other(Some(ReviewOutcome::Abandoned))).await.expect("taken back");
     assert_eq!(waiting(&client, "DISK_FULL").await, ids[1..]);
     stop.send(()).expect("it works");
     works.await.expect("no panic").expect("a clean end");

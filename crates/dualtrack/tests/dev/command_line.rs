@@ -123,6 +123,76 @@ fn head(command: &mut Command) -> (Option<i32>, String) {
 }
 
 #[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let dev = Dev::start(&dir.path().join("data"), &["--partitions", "2"]);
+    let task = dev.task(&["create", "--type", "t"]).ended(0).out;
+    let tasks = dir.path().join("tasks.jsonl");
+    std::fs::write(&tasks, "{\"task_type\":\"t\"}\n").expect("a file");
+    let tasks = tasks.to_str().expect("UTF-8");
+    for args in [
+        &["completions", "bash"][..],
+        &["--help"],
+        &["task", "create", "--help"],
+        &["config", "print"],
+        &["config", "check"],
+        &["dev", "--print-config"],
+        &["version", "--url", &dev.url],
+        &["task", "list", "--url", &dev.url],
+        &["task", "list", "--all", "--output", "json", "--url", &dev.url],
+        &["task", "show", &task, "--url", &dev.url],
+        &["task", "watch", &task, "--url", &dev.url],
+        &["task", "create", "--from", tasks, "--url", &dev.url],
+        &["task", "create", "--from", tasks, "--output", "json", "--url", &dev.url],
+        &["events", "tail", "--from", "start", "--url", &dev.url],
+        &["queue", "list", "--url", &dev.url],
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
+        let said = said(program().args(args).stdout(full)).ended(1);
+        assert!(said.err.contains("cannot write to standard output"), "{args:?}: {}", said.err);
+    }
+}
+
+#[test]
+fn numbers_below_zero_are_values_that_are_out_of_range() {
+    for (args, words) in [
+        (&["task", "create", "--type", "t", "--priority", "-1"][..], "0..=9"),
+        (&["task", "create", "--type", "t", "--priority", "10"], "0..=9"),
+        (&["task", "create", "--type", "t", "--max-retries", "-1"], "'-1' for '--max-retries"),
+        (&["task", "create", "--type", "t", "--start-to-close", "-5s"], "no duration"),
+        (&["task", "list", "--limit", "-1"], "1..=1000"),
+        (&["worker", "exec", "--slots", "-1", "--", "true"], "'-1' for '--slots"),
+        (&["worker", "http", "--url", "http://x", "--timeout", "-1s"], "no duration"),
+    ] {
+        let said = said(program().args(args)).ended(2);
+        assert!(said.err.contains(words) && !said.err.contains("unexpected"), "{args:?}: {}", said.err);
+    }
+}
+
+#[test]
+fn what_a_newcomer_gets_wrong_is_told_with_the_remedy() {
+    let bare = said(program().args(["task", "create", "--type", "t", "--payload", "Ada"])).ended(2);
+    assert!(bare.err.contains(r#"--payload '"Ada"'"#), "{}", bare.err);
+    let dir = tempfile::tempdir().expect("a folder");
+    let dev = Dev::start(&dir.path().join("data"), &["--partitions", "2"]);
+    let idle = ["--url", &dev.url, "--until-idle", "100ms", "--", "no-such-program"];
+    let absent = said(program().args(["worker", "exec", "--type", "t"]).args(idle)).ended(0);
+    assert!(absent.err.contains("no-such-program") && absent.err.contains("tasks fail until"), "{}", absent.err);
+}
+
+#[test]
+fn a_program_without_a_server_says_its_own_version() {
+    let none = said(program().args(["version", "--url", "http://127.0.0.1:1"])).ended(4);
+    assert_eq!(none.out, format!("client {}", env!("CARGO_PKG_VERSION")));
+    assert!(none.err.contains("127.0.0.1:1") && none.err.contains("dualtrack dev"), "{}", none.err);
+    let json = said(program().args(["version", "--output", "json", "--url", "http://127.0.0.1:1"])).ended(4).out;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((json["client"].as_str(), json["server"].is_null()), (Some(env!("CARGO_PKG_VERSION")), true));
+    let help = said(program().arg("--help")).ended(0).out;
+    assert!(help.starts_with("Event-sourced, resumable, auditable task execution"), "{help}");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_nobodys_error() {
     let dir = tempfile::tempdir().expect("a folder");
     let dev = Dev::start(&dir.path().join("data"), &["--partitions", "2"]);

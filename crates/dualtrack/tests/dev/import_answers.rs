@@ -1,7 +1,6 @@
 //! `task create --from` against a server that says what the test wants: what is sent again and with
 //! which keys, what is halved, and what is refused because it was sent long ago.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 use service_kit::{Clock as _, SystemClock};
 
 use crate::kit::{Said, program};
+use crate::request;
 
 type Answer = Option<(u16, Value)>;
 
@@ -45,21 +45,7 @@ impl Server {
 }
 
 fn one(socket: &mut TcpStream, found: &Value, answers: &mut impl Iterator<Item = Answer>, seen: &Mutex<Vec<Value>>) {
-    let mut reader = BufReader::new(socket.try_clone().expect("a socket"));
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).expect("a line");
-        if let Some(n) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = n.trim().parse().expect("a number");
-        }
-        head += &line;
-        if line.trim().is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).expect("a body");
+    let (head, body) = request::read(socket);
     let answer = if head.starts_with("GET /api/v1/trace/") {
         Some((200, found.clone()))
     } else if head.starts_with("GET ") {
@@ -69,10 +55,7 @@ fn one(socket: &mut TcpStream, found: &Value, answers: &mut impl Iterator<Item =
         answers.next().expect("an answer is left")
     };
     if let Some((status, body)) = answer {
-        let text = body.to_string();
-        let head = format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", text.len());
-        // A client that was told enough may have gone.
-        let _ = socket.write_all((head + &text).as_bytes());
+        request::answer(socket, status, &body.to_string());
     }
 }
 

@@ -1,10 +1,29 @@
 //! Real processes of `dualtrack dev`, and the command line against them.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use service_kit::{Clock as _, SystemClock};
+
+/// Longest wait for anything; only a defect reaches it.
+const PATIENCE_MS: u64 = 60_000;
+
+/// Looks at other processes again and again until there is what is looked for.
+#[expect(clippy::disallowed_methods, reason = "between two looks at another process")]
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let limit = SystemClock.boot_ms() + PATIENCE_MS;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(SystemClock.boot_ms() < limit, "never came: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
 
 pub fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dualtrack"));
@@ -71,6 +90,23 @@ impl Dev {
     /// What it logged.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.errors).expect("readable")
+    }
+
+    /// Sends a request as it is written here, with these header lines; head and body of the answer.
+    pub fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(self.url.strip_prefix("http://").expect("http")).expect("it listens");
+        let length = body.len();
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n");
+        stream.write_all(format!("{head}{headers}\r\n{body}").as_bytes()).expect("it takes requests");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+        (head.to_owned(), body.to_owned())
+    }
+
+    /// What `GET /metrics` says.
+    pub fn metrics(&self) -> String {
+        self.ask("GET", "/metrics", "", "").1
     }
 
     /// `dualtrack task ARGS` against it.

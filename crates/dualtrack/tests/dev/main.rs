@@ -4,6 +4,10 @@ mod command_line;
 mod import_answers;
 mod imports;
 mod kit;
+mod metrics;
 mod nouns;
 mod processes;
+#[path = "../../../rest-client/tests/shared/request.rs"]
+mod request;
+mod telemetry;
 mod torn_tail;

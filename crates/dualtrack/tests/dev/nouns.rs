@@ -1,6 +1,6 @@
 //! The other nouns against a server that says what the test wants: pages, streams, answers per partition.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
 
@@ -8,14 +8,13 @@ use rest_client::contract::{Code, Problem};
 use serde_json::{Value, json};
 
 use crate::kit::{Said, program};
+use crate::request;
 
 /// Starts a server that answers each request line with a status and a body.
 fn server(answer: impl Fn(&str) -> (u16, Value) + Send + 'static) -> String {
     serve(move |socket, request| {
         let (status, body) = answer(request);
-        let text = body.to_string();
-        let head = format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", text.len());
-        let _ = socket.write_all((head + &text).as_bytes());
+        request::answer(socket, status, &body.to_string());
     })
 }
 
@@ -25,21 +24,8 @@ fn serve(answer: impl Fn(&mut TcpStream, &str) + Send + 'static) -> String {
     std::thread::spawn(move || {
         for socket in listener.incoming() {
             let mut socket = socket.expect("a connection");
-            let mut reader = BufReader::new(socket.try_clone().expect("a socket"));
-            let (mut request, mut length) = (String::new(), 0);
-            reader.read_line(&mut request).expect("a request line");
-            loop {
-                let mut line = String::new();
-                reader.read_line(&mut line).expect("a line");
-                if let Some(n) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                    length = n.trim().parse().expect("a number");
-                }
-                if line.trim().is_empty() {
-                    break;
-                }
-            }
-            reader.read_exact(&mut vec![0; length]).expect("a body");
-            answer(&mut socket, request.trim_end());
+            let (head, _) = request::read(&socket);
+            answer(&mut socket, head.lines().next().unwrap_or_default());
         }
     });
     url
@@ -96,6 +82,31 @@ fn what_goes_to_every_partition_says_where_it_did_not() {
     assert_eq!(ask(&url, &["queue", "resume", "q"]).ended(0).out, "q: resumed");
 }
 
+#[test]
+fn rules_are_activated_or_it_is_said_who_lags() {
+    let url = server(|request| {
+        if request.starts_with("GET") {
+            let member = json!({"group": "coordinator", "client_id": "c", "instance": "c", "rules_from": 1, "rules_to": 1,
+                "partitions": [0]});
+            let partitions = json!([{"partition": 0, "active": 1}]);
+            return (207, json!({"known": 1, "partitions": partitions, "unanswered": [1], "members": [member]}));
+        }
+        (
+            409,
+            json!(Problem::new(
+                Code::RulesUnsupported,
+                "these members do not know rules 2: c of coordinator (up to 1)"
+            )),
+        )
+    });
+    let shown = ask(&url, &["rules", "show"]).ended(0);
+    assert!(shown.out.starts_with("rules 1 are active\nthe server knows rules up to 1"), "{}", shown.out);
+    assert!(shown.out.contains("coordinator") && shown.err.contains("did not answer"), "{}", shown.err);
+    let refused = ask(&url, &["rules", "activate", "2"]);
+    assert!(refused.code != 0 && refused.err.contains("c of coordinator (up to 1)"), "{}", refused.err);
+    ask(&url, &["rules", "activate", "two"]).ended(2);
+}
+
 fn record(n: u64) -> String {
     let event = json!({"kind": "TaskCreated", "task_id": "4194304", "body": {"queue": "q"}});
     let record = json!({"partition": 0, "offset": n, "broker_time": 0, "verdict": "accepted", "event": event});
@@ -128,6 +139,47 @@ fn a_tail_ends_with_its_reader() {
         let ended = Said::from(child.wait_with_output().expect("it ended")).ended(0);
         assert_eq!(ended.err, "");
     }
+}
+
+#[test]
+fn a_tail_that_does_not_follow_ends_with_what_was_there() {
+    // A log that never falls silent, as one whose owners renew: only the server knows where its end was.
+    let url = serve(|socket, request| {
+        assert!(request.contains("until=now") && request.contains("from=start"), "{request}");
+        let reached = "event: reached\nid: c2\ndata: {}\n\n";
+        let mut alive = socket.write_all(format!("{STREAM}{}{}{reached}", record(0), record(1)).as_bytes()).is_ok();
+        for n in 2.. {
+            if !alive {
+                break;
+            }
+            alive = socket.write_all(record(n).as_bytes()).is_ok();
+        }
+    });
+    let said = ask(&url, &["events", "tail", "--from", "start", "--output", "json"]).ended(0);
+    assert_eq!((said.out.lines().count(), said.err.as_str()), (2, ""));
+}
+
+#[test]
+fn a_result_that_is_no_json_is_printed_as_the_bytes_it_is() {
+    let url = server(|request| {
+        let result = if request.contains("/4194304/") {
+            json!({"result": {"n": 1}})
+        } else {
+            json!({"result_base64": "/wANCmE="})
+        };
+        let mut view = json!({"task_id": "4194304", "run_no": 1, "result_data_hash": "0".repeat(64)});
+        view.as_object_mut().expect("an object").extend(result.as_object().expect("an object").clone());
+        (200, view)
+    });
+    let out = |task: &str, more: &[&str]| {
+        let output = program().args(["task", "result", task, "--url", &url]).args(more).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    assert_eq!(out("4194304", &[]), b"{\"n\":1}\n");
+    assert_eq!(out("4194305", &[]), b"\xff\x00\r\na");
+    let view: Value = serde_json::from_slice(&out("4194305", &["--output", "json"])).expect("JSON");
+    assert_eq!(view["result_base64"], "/wANCmE=");
 }
 
 #[test]

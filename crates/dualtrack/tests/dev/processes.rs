@@ -149,7 +149,9 @@ fn failures_have_their_codes_and_say_what_to_do() {
     let early = dev.task(&["create", "--type", "t", "--payload", "1", "--deadline", "1"]).ended(3);
     assert!(early.err.contains("deadline"), "{}", early.err);
     let version: Said = program().args(["version", "--url", &dev.url]).output().expect("the program starts").into();
-    assert!(version.ended(0).out.contains("coordinator-1"));
+    let version = version.ended(0).out;
+    let both = concat!("client ", env!("CARGO_PKG_VERSION"), "\nserver ", env!("CARGO_PKG_VERSION"), " at ");
+    assert!(version.starts_with(both) && version.contains("coordinator-1"), "{version}");
     // Stopped, not dead: it takes the request and does not answer.
     dev.signal(Signal::STOP);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");

@@ -25,7 +25,7 @@ const LEASE_MS: u64 = 3_000;
 
 /// Each point, and at which of its evaluations the process dies. Those of checkpoints are reached when
 /// the process hands over.
-const POINTS: [(&str, u64, bool); 8] = [
+const POINTS: [(&str, u64, bool); 9] = [
     ("owner::before_append", 40, false),
     ("owner::after_append", 40, false),
     ("owner::after_lock", 10, false),
@@ -34,6 +34,7 @@ const POINTS: [(&str, u64, bool); 8] = [
     ("owner::before_chunk", 2, true),
     ("owner::before_manifest", 2, true),
     ("projection::before_append", 4, false),
+    ("projection::after_append", 4, false),
 ];
 
 async fn dies_at(point: &str, count: u64, at_hand_over: bool) {

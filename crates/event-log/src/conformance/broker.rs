@@ -10,6 +10,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[cfg(feature = "kafka")]
 use std::time::Duration;
 
+#[cfg(feature = "kafka")]
+use rdkafka::{
+    ClientConfig, TopicPartitionList,
+    admin::{AdminClient, AdminOptions},
+    client::DefaultClientContext,
+};
+#[cfg(feature = "kafka")]
+use task_events::{Offset, PartitionId};
+
 use crate::fault_proxy::FaultProxy;
 
 /// A running broker. It ends by itself when the test process does.
@@ -47,7 +56,7 @@ impl Broker {
         let output = Command::new("bash")
             .arg(&script)
             .args(["start", "--name", name, "--proxy-port", &proxy.port().to_string()])
-            .args(["--watch-pid", &std::process::id().to_string()])
+            .args(["--brief", "--watch-pid", &std::process::id().to_string()])
             .output()
             .map_err(|e| format!("{}: {e}", script.display()))?;
         let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -87,5 +96,19 @@ impl Broker {
         let made = crate::ensure_topic(&config, &crate::TopicSpec::single_node()).await;
         made.unwrap_or_else(|e| panic!("no topic for this test: {e}"));
         config
+    }
+
+    /// Deletes the records of a partition below this offset, as retention does.
+    ///
+    /// # Panics
+    /// The broker doesn't.
+    pub async fn forget(&self, topic: &str, partition: PartitionId, below: Offset) {
+        let admin: AdminClient<DefaultClientContext> =
+            ClientConfig::new().set("bootstrap.servers", &self.bootstrap).create().expect("a client");
+        let mut list = TopicPartitionList::new();
+        let below = rdkafka::Offset::Offset(i64::try_from(below.0).expect("an offset of Kafka"));
+        list.add_partition_offset(topic, i32::from(partition.0), below).expect("a partition");
+        let deleted = admin.delete_records(&list, &AdminOptions::new()).await;
+        deleted.unwrap_or_else(|e| panic!("records of partition {partition} are not deleted: {e}"));
     }
 }

@@ -1,6 +1,7 @@
 //! The topic's settings: made right at creation, checked at every start. Every finding is listed
 //! at once, so that an operator fixes them in one go.
 
+use std::fmt;
 use std::time::Duration;
 
 use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication};
@@ -50,13 +51,13 @@ impl TopicSpec {
     }
 }
 
-/// Creates the topic unless it is there, then checks it.
+/// Creates the topic unless it is there, then checks it. `true`: it was made.
 ///
 /// # Errors
 /// As [`check_topic`]; [`LogError::Unavailable`] also when the creation failed or did not settle
 /// within [`KafkaConfig::request_timeout`].
 #[expect(clippy::disallowed_methods, reason = "waits for a real broker to spread its metadata")]
-pub async fn ensure_topic(config: &KafkaConfig, spec: &TopicSpec) -> Result<(), LogError> {
+pub async fn ensure_topic(config: &KafkaConfig, spec: &TopicSpec) -> Result<bool, LogError> {
     config.check()?;
     let admin = admin(config)?;
     let settings = spec.settings(config);
@@ -66,9 +67,11 @@ pub async fn ensure_topic(config: &KafkaConfig, spec: &TopicSpec) -> Result<(), 
         topic = topic.set(name, value);
     }
     let results = admin.create_topics([&topic], &options(config)).await;
+    let mut made = false;
     for result in results.map_err(|e| error_of("cannot create the topic", &e))? {
         match result {
-            Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+            Ok(_) => made = true,
+            Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
             Err((name, code)) => return Err(LogError::Unavailable(format!("cannot create topic {name}: {code}"))),
         }
     }
@@ -84,7 +87,8 @@ pub async fn ensure_topic(config: &KafkaConfig, spec: &TopicSpec) -> Result<(), 
     match tokio::time::timeout(config.request_timeout, settled).await {
         Ok(result) => result,
         Err(_) => check_topic(config, spec).await,
-    }
+    }?;
+    Ok(made)
 }
 
 /// Checks the topic's settings.
@@ -93,6 +97,40 @@ pub async fn ensure_topic(config: &KafkaConfig, spec: &TopicSpec) -> Result<(), 
 /// [`LogError::Refused`] names everything that contradicts the contract.
 /// [`LogError::Unavailable`]: the cluster didn't answer.
 pub async fn check_topic(config: &KafkaConfig, spec: &TopicSpec) -> Result<(), LogError> {
+    let findings = topic_findings(config, spec).await?;
+    if findings.is_empty() {
+        return Ok(());
+    }
+    let findings: Vec<_> = findings.iter().map(ToString::to_string).collect();
+    Err(LogError::Refused(format!("topic {}: {}", config.topic, findings.join("; "))))
+}
+
+/// Something about a topic that contradicts the contract.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicFinding {
+    /// Setting of the topic, or `partitions`, `replication`.
+    pub key: String,
+    /// What it is.
+    pub value: String,
+    /// What it must be.
+    pub wanted: String,
+    /// Why.
+    pub why: &'static str,
+}
+
+impl fmt::Display for TopicFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, value, wanted, why } = self;
+        write!(f, "{key} = {value} must be {wanted} ({why})")
+    }
+}
+
+/// Everything about the topic that contradicts the contract.
+///
+/// # Errors
+/// [`LogError::Refused`]: invalid settings, or there is no such topic.
+/// [`LogError::Unavailable`]: the cluster didn't answer.
+pub async fn topic_findings(config: &KafkaConfig, spec: &TopicSpec) -> Result<Vec<TopicFinding>, LogError> {
     config.check()?;
     let admin = admin(config)?;
     let described = admin.describe_configs([&ResourceSpecifier::Topic(&config.topic)], &options(config)).await;
@@ -107,29 +145,39 @@ pub async fn check_topic(config: &KafkaConfig, spec: &TopicSpec) -> Result<(), L
     }
     let mut findings = setting_findings(&resource, config, spec);
     findings.extend(shape_findings(admin, config, spec).await?);
-    if findings.is_empty() {
-        return Ok(());
-    }
-    Err(LogError::Refused(format!("topic {}: {}", config.topic, findings.join("; "))))
+    Ok(findings)
 }
 
-fn setting_findings(resource: &ConfigResource, config: &KafkaConfig, spec: &TopicSpec) -> Vec<String> {
+/// Whether the topic is there, by the word of the cluster.
+///
+/// # Errors
+/// [`LogError::Refused`]: invalid settings. [`LogError::Unavailable`]: the cluster didn't answer.
+pub async fn topic_exists(config: &KafkaConfig) -> Result<bool, LogError> {
+    config.check()?;
+    let (admin, timeout) = (admin(config)?, config.request_timeout);
+    let asked = tokio::task::spawn_blocking(move || admin.inner().fetch_metadata(None, timeout)).await;
+    let metadata = asked.map_err(|e| LogError::Unavailable(format!("metadata request was cut off: {e}")))?;
+    let metadata = metadata.map_err(|e| error_of("cannot read the names of the topics", &e))?;
+    Ok(metadata.topics().iter().any(|topic| topic.name() == config.topic))
+}
+
+fn setting_findings(resource: &ConfigResource, config: &KafkaConfig, spec: &TopicSpec) -> Vec<TopicFinding> {
     let value = |name: &str| resource.get(name).and_then(|entry| entry.value.clone()).unwrap_or_default();
-    let number = |name: &str| value(name).parse::<i64>().unwrap_or(0);
     let mut findings = Vec::new();
-    let mut exactly = |name: &str, wanted: &str, why: &str| {
+    let mut exactly = |name: &str, wanted: &str, why| {
         if value(name) != wanted {
-            findings.push(format!("{name} = {} must be {wanted} ({why})", value(name)));
+            findings.push(TopicFinding { key: name.into(), value: value(name), wanted: wanted.into(), why });
         }
     };
     exactly("cleanup.policy", "delete", "compaction removes events");
     exactly("retention.bytes", "-1", "a size limit deletes without regard to age");
     exactly("message.timestamp.type", "LogAppendTime", "the broker's clock stamps the records");
     exactly("unclean.leader.election.enable", "false", "it loses acknowledged events");
-    let mut at_least = |name: &str, wanted: u128, why: &str| {
-        let found = number(name);
+    let mut at_least = |name: &str, wanted: u128, why| {
+        let found = value(name).parse::<i64>().unwrap_or(0);
         if found != -1 && u128::try_from(found).unwrap_or(0) < wanted {
-            findings.push(format!("{name} = {found} must be at least {wanted} ({why})"));
+            let wanted = format!("at least {wanted}");
+            findings.push(TopicFinding { key: name.into(), value: found.to_string(), wanted, why });
         }
     };
     at_least("retention.ms", spec.retention.as_millis(), "history must stay");
@@ -142,7 +190,7 @@ async fn shape_findings(
     admin: AdminClient<Quiet>,
     config: &KafkaConfig,
     spec: &TopicSpec,
-) -> Result<Vec<String>, LogError> {
+) -> Result<Vec<TopicFinding>, LogError> {
     let (name, timeout) = (config.topic.clone(), config.request_timeout);
     let asked = tokio::task::spawn_blocking(move || admin.inner().fetch_metadata(Some(&name), timeout)).await;
     let metadata = asked.map_err(|e| LogError::Unavailable(format!("metadata request was cut off: {e}")))?;
@@ -154,15 +202,20 @@ async fn shape_findings(
         return Err(LogError::Unavailable(format!("topic {} has partitions without a leader", config.topic)));
     }
     if partitions.len() != usize::from(config.partitions) {
-        findings.push(format!(
-            "it has {} partitions, configured are {} (fixed for life)",
-            partitions.len(),
-            config.partitions
-        ));
+        let (key, value, wanted) =
+            ("partitions".into(), partitions.len().to_string(), format!("{}, as configured", config.partitions));
+        findings.push(TopicFinding {
+            key,
+            value,
+            wanted,
+            why: "the number is fixed for life: each task's id holds its own",
+        });
     }
-    let thin = partitions.iter().filter(|p| p.replicas().len() < usize::from(spec.replication)).count();
-    if thin > 0 {
-        findings.push(format!("{thin} partitions have fewer than {} copies", spec.replication));
+    let thinnest = partitions.iter().map(|p| p.replicas().len()).min().unwrap_or_default();
+    if thinnest < usize::from(spec.replication) {
+        let (key, value, wanted) =
+            ("replication".into(), thinnest.to_string(), format!("at least {}", spec.replication));
+        findings.push(TopicFinding { key, value, wanted, why: "copies survive a broker" });
     }
     Ok(findings)
 }

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use task_core::{Change, Closed, Column, CoreState, PartitionState, Record as Folded, STANDARD, Verdict};
 use task_events::{
     Body, Encoder, Event, EventSequence, ExecEpoch, ExecutionId, Kind, KindClass, Offset, OwnerSeq, PartitionEpoch,
-    RecordKey, RecordParts, RunNo, Service, TaskId, arbitrary, decode, samples, writer_of,
+    RecordKey, RecordParts, RunNo, Sampling, Service, TaskId, arbitrary, decode, samples, writer_of,
 };
 
 use super::twist;
@@ -70,7 +70,7 @@ impl<'a> Writer<'a> {
                 }
             }
             // A number outside its range is refused by the encoder, not met by the fold.
-            let Ok(encoded) = self.encoder.encode(&event, samples::PARTITION) else { continue };
+            let Ok(encoded) = self.encoder.encode(&event, samples::PARTITION, Sampling::Recorded) else { continue };
             let mut record = Record { key, ..Record::of(&encoded) };
             if n >= valid && self.rng.random_ratio(1, 24) {
                 mutate::record(&mut record, self.corpus, self.rng);

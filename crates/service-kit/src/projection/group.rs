@@ -17,7 +17,7 @@ use super::live::Counters;
 use super::tries::Tries;
 use super::work::{Backoff, Desktop, Ended, Generation, Work, append, ask};
 use super::{Moment, Projection, ProjectionError, Projector, Stop};
-use crate::Clock;
+use crate::{Clock, Standing, Standings};
 use part::{Part, Phase};
 
 enum Wake<P: Projection, T> {
@@ -32,6 +32,7 @@ type Timer = (u64, Pin<Box<dyn Future<Output = ()> + Send>>);
 pub(super) struct Group<'a, L: EventLog, C: Clock, J: Projector> {
     desktop: Desktop<L, C>,
     counters: Counters,
+    standings: Standings,
     projector: &'a J,
     tries: &'a mut Tries<<J::Projection as Projection>::Subject>,
     parts: BTreeMap<PartitionId, Part<J::Projection>>,
@@ -43,12 +44,14 @@ pub(super) struct Group<'a, L: EventLog, C: Clock, J: Projector> {
 impl<'a, L: EventLog, C: Clock, J: Projector> Group<'a, L, C, J> {
     pub(super) fn new(
         desktop: Desktop<L, C>,
+        standings: Standings,
         projector: &'a J,
         tries: &'a mut Tries<<J::Projection as Projection>::Subject>,
     ) -> Self {
         Self {
-            counters: Counters::new(&desktop.metrics),
+            counters: Counters::new(&desktop.metrics, &desktop.service),
             desktop,
+            standings,
             projector,
             tries,
             parts: BTreeMap::new(),
@@ -153,6 +156,7 @@ impl<'a, L: EventLog, C: Clock, J: Projector> Group<'a, L, C, J> {
             self.tries.keep(partition, live.tried());
         }
         self.parts.remove(&partition);
+        self.standings.remove(partition);
     }
 
     fn open(&mut self, partition: PartitionId) {
@@ -162,12 +166,15 @@ impl<'a, L: EventLog, C: Clock, J: Projector> Group<'a, L, C, J> {
         let (work, handle) = self.desktop.open(self.projector, (partition, generation));
         self.work.push(work);
         self.parts.insert(partition, Part { generation, revoked_until: None, phase: Phase::Opening(handle) });
+        self.standings.set(partition, Standing::default());
     }
 
-    // Tells the group how far the fold is, and gives back what is settled.
+    // Tells the group and whoever looks how far the fold is, and gives back what is settled.
     fn tell(&mut self, partition: PartitionId, member: &mut L::Member) {
         if let Some(Part { phase: Phase::Live(live), .. }) = self.parts.get(&partition) {
-            member.progress(partition, live.projection.next_offset());
+            let applied = live.projection.next_offset();
+            member.progress(partition, applied);
+            self.standings.set(partition, Standing { owning: live.is_caught_up(), applied });
         }
         self.release_if_settled(partition, member);
     }

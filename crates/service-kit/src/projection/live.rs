@@ -10,6 +10,10 @@ use super::desk::{Desk, Outcome};
 use super::tries::Tried;
 use super::work::Backoff;
 use super::{Decision, Moment, Projection, Stop};
+use crate::metrics::{
+    PROJECTION_OUTCOMES_UNKNOWN, PROJECTION_RECORDS_FOLDED, PROJECTION_RECORDS_SEEN_AGAIN,
+    PROJECTION_VERDICTS_ACCEPTED, PROJECTION_VERDICTS_APPENDED, PROJECTION_VERDICTS_REJECTED,
+};
 use crate::{Counter, Metrics};
 
 /// Every pending subject is looked at again after so long, ms (design.md §4.7).
@@ -31,14 +35,15 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn new(metrics: &Metrics) -> Self {
+    pub(super) fn new(metrics: &Metrics, service: &str) -> Self {
+        let of = |what| metrics.counter_of(what, &[service]);
         Self {
-            folded: metrics.counter("projection_records_folded"),
-            seen_again: metrics.counter("projection_records_seen_again"),
-            decided: metrics.counter("projection_verdicts_appended"),
-            accepted: metrics.counter("projection_verdicts_accepted"),
-            rejected: metrics.counter("projection_verdicts_rejected"),
-            unknown: metrics.counter("projection_outcomes_unknown"),
+            folded: of(&PROJECTION_RECORDS_FOLDED),
+            seen_again: of(&PROJECTION_RECORDS_SEEN_AGAIN),
+            decided: of(&PROJECTION_VERDICTS_APPENDED),
+            accepted: of(&PROJECTION_VERDICTS_ACCEPTED),
+            rejected: of(&PROJECTION_VERDICTS_REJECTED),
+            unknown: of(&PROJECTION_OUTCOMES_UNKNOWN),
         }
     }
 }
@@ -199,7 +204,8 @@ impl<P: Projection> Live<P> {
         self.is_caught_up() && now >= self.paused_until
     }
 
-    fn is_caught_up(&self) -> bool {
+    /// The fold has reached the end sampled at the start.
+    pub(super) fn is_caught_up(&self) -> bool {
         self.projection.next_offset() >= self.decides_from
     }
 }

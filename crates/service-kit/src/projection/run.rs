@@ -10,7 +10,7 @@ use super::group::Group;
 use super::tries::Tries;
 use super::work::{Backoff, Desktop};
 use super::{Projector, Stop};
-use crate::{Clock, Metrics, Shutdown};
+use crate::{Clock, Metrics, Shutdown, Standings};
 
 /// Settings of a projection loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,8 @@ pub enum ProjectionError {
     Log(#[from] LogError),
 }
 
-/// Runs a member until `shutdown` is requested or it cannot go on; then it leaves the group.
+/// Runs a member until `shutdown` is requested or it cannot go on; then it leaves the group. What it
+/// holds it shows in `standings`.
 ///
 /// Dropping the future is a crash: nothing is settled, the group notices by silence.
 ///
@@ -47,6 +48,7 @@ pub async fn run_projection<L, C, J>(
     log: L,
     clock: C,
     metrics: Metrics,
+    standings: Standings,
     projector: J,
     config: ProjectionConfig,
     shutdown: Shutdown,
@@ -57,7 +59,8 @@ where
     J: Projector,
 {
     let mut stop = shutdown.requested();
-    let desktop = Desktop { log, clock, metrics };
+    let service = config.member.group.clone();
+    let desktop = Desktop { log, clock, metrics, service };
     let mut tries = Tries::new();
     loop {
         let joining = pin!(join(&desktop, config.member.clone()));
@@ -65,7 +68,7 @@ where
             futures::future::Either::Left(_) => return Ok(()),
             futures::future::Either::Right((joined, _)) => joined?,
         };
-        let mut group = Group::new(desktop.clone(), &projector, &mut tries);
+        let mut group = Group::new(desktop.clone(), standings.clone(), &projector, &mut tries);
         match group.run(member, &mut stop, config.leave_within).await {
             Err(ProjectionError::Log(LogError::NotMember(_))) => {}
             ended => return ended,

@@ -16,7 +16,7 @@ use task_events::{EventId, Offset, PartitionId, RuleVersion};
 
 use super::*;
 use crate::testing::{Driven, ManualClock, ScriptedLog};
-use crate::{Metrics, Shutdown};
+use crate::{Metrics, Shutdown, Standing, Standings};
 
 /// What a test can turn while the loop runs.
 #[derive(Default)]
@@ -137,6 +137,7 @@ struct World {
     log: ScriptedLog,
     clock: ManualClock,
     metrics: Metrics,
+    standings: Standings,
     shutdown: Shutdown,
     knobs: Arc<Mutex<Knobs>>,
     run: Driven<Result<(), ProjectionError>>,
@@ -152,9 +153,10 @@ impl World {
         let (shutdown, knobs) = (Shutdown::default(), Arc::new(Mutex::new(Knobs::default())));
         let member = MemberSpec { group: "toys".into(), client_id: "toy|1|rules=1-1|".into() };
         let config = ProjectionConfig { member, leave_within: Duration::from_secs(4) };
-        let run =
-            run_projection(log.clone(), clock.clone(), metrics.clone(), Toys(knobs.clone()), config, shutdown.clone());
-        Self { log, clock, metrics, shutdown, knobs, run: Driven::new(run) }
+        let (standings, toys) = (Standings::default(), Toys(knobs.clone()));
+        let shown = standings.clone();
+        let run = run_projection(log.clone(), clock.clone(), metrics.clone(), shown, toys, config, shutdown.clone());
+        Self { log, clock, metrics, standings, shutdown, knobs, run: Driven::new(run) }
     }
 
     /// Lets time pass in steps of 50 ms.

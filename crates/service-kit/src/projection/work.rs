@@ -47,6 +47,8 @@ pub(super) struct Desktop<L, C> {
     pub(super) log: L,
     pub(super) clock: C,
     pub(super) metrics: Metrics,
+    /// Name of the service, as the group calls it.
+    pub(super) service: String,
 }
 
 /// Doubling waits.
@@ -153,7 +155,11 @@ pub(super) fn append<P: Projection, T: Send + 'static>(
     verdicts: Vec<(P::Subject, EventId)>,
     queued: impl Future<Output = AppendOutcome> + Send + 'static,
 ) -> Work<P, T> {
-    queued.map(move |outcome| (partition, generation, Ended::Appended { verdicts, outcome })).boxed()
+    let appended = move |outcome| {
+        crate::fail_point!("projection::after_append");
+        (partition, generation, Ended::Appended { verdicts, outcome })
+    };
+    queued.map(appended).boxed()
 }
 
 /// Waits for the answer to a question.

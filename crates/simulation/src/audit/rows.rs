@@ -1,7 +1,8 @@
 //! Rows, acknowledged offsets and checkpoints against the reference fold (invariants 16, 17).
 
+use bytes::Bytes;
 use snapshot_store::{CheckpointName, SnapshotRow};
-use task_events::{Offset, PartitionId};
+use task_events::{Offset, PartitionId, TaskId};
 
 use super::{Audit, Owes};
 use crate::ports::store::Tables;
@@ -31,6 +32,13 @@ impl Audit {
         if taken && before.is_some_and(|b| b > row.row.applied_offset) {
             let what = format!("row of task {id} went back from {before:?} to {}", row.row.applied_offset);
             self.find(17, what, Some(id), None);
+        }
+    }
+
+    /// A payload arrived in the store. One that an event may name stays as it is: it is in no log.
+    pub fn payload_written(&mut self, task: TaskId, bytes: &Bytes, before: Option<&Bytes>) {
+        if before.is_some_and(|before| before != bytes) {
+            self.find(0, format!("parameters of task {task} were overwritten with others"), Some(task), None);
         }
     }
 

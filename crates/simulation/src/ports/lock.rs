@@ -51,7 +51,7 @@ impl SimLock {
         if at < s.locks.down_until {
             let at = at + s.rng.between(10_000, 300_000);
             s.later(at, move |_| {
-                let _ = answer.send(Err(LockUnavailable("no answer".to_owned())));
+                let _ = answer.send(Err(LockUnavailable::Away("no answer".to_owned())));
             });
         } else {
             s.later(at, move |s| {
@@ -63,7 +63,7 @@ impl SimLock {
             });
         }
         drop(s);
-        async move { receiver.await.unwrap_or_else(|_| Err(LockUnavailable("gone".to_owned()))) }
+        async move { receiver.await.unwrap_or_else(|_| Err(LockUnavailable::Away("gone".to_owned()))) }
     }
 }
 
@@ -83,12 +83,18 @@ impl AssignmentLock for SimLock {
         self.call(move |s| locks.into_iter().map(|lock| take(s, lock)).collect())
     }
 
-    fn renew(&self, locks: Vec<Lock>) -> impl Future<Output = Result<(), LockUnavailable>> + Send + 'static {
+    fn renew(&self, locks: Vec<Lock>) -> impl Future<Output = Result<usize, LockUnavailable>> + Send + 'static {
         self.call(move |s| {
             let now = s.now();
+            let mut lost = 0;
             for lock in locks {
-                s.locks.held.insert(lock.task, (lock.holder, now + lock.ttl_ms * 1_000));
+                let there = s.locks.held.get(&lock.task).filter(|(_, until)| *until > now).map(|(holder, _)| holder);
+                lost += usize::from(there != Some(&lock.holder));
+                if there.is_none_or(|holder| holder.exec_epoch <= lock.holder.exec_epoch) {
+                    s.locks.held.insert(lock.task, (lock.holder, now + lock.ttl_ms * 1_000));
+                }
             }
+            lost
         })
     }
 

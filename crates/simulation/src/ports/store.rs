@@ -257,8 +257,10 @@ impl SnapshotStore for SimStore {
         items: Vec<(TaskId, PayloadItem, Bytes)>,
     ) -> impl Future<Output = Answer<()>> + Send + 'static {
         self.call(true, move |s| {
-            let items = items.iter().map(|(task, item, bytes)| ((*task, item.clone()), bytes.clone()));
-            s.tables.payloads.extend(items);
+            for (task, item, bytes) in &items {
+                let before = s.tables.payloads.insert((*task, item.clone()), bytes.clone());
+                s.audit.payload_written(*task, bytes, before.as_ref());
+            }
         })
     }
 

@@ -7,12 +7,10 @@ use task_events::{Offset, TaskState};
 use super::checkpoints::{offsets, publish};
 use super::listings::{found, named, of_key};
 use super::{
-    Durable, NOW_MS, PARTITION, RESULT, closed_row, full_row, hash, marked_row, new_row, overflow, read,
+    Durable, NOW_MS, PARAMETERS, PARTITION, RESULT, closed_row, full_row, hash, marked_row, new_row, overflow, read,
     snapshot_write, task, write,
 };
-use crate::{
-    DAY_MS, KeyRow, LISTING_TTL_MS, PAYLOAD_TTL_MS, PayloadItem, RowKind, RowWrite, SNAPSHOT_TTL_MS, SnapshotStore,
-};
+use crate::{DAY_MS, KeyRow, LISTING_TTL_MS, PAYLOAD_TTL_MS, RowKind, RowWrite, SNAPSHOT_TTL_MS, SnapshotStore};
 
 fn key_row() -> KeyRow {
     KeyRow { key_hash: hash(7), request_hash: Some(hash(8)), task_id: task(PARTITION, 1), created_at: NOW_MS }
@@ -31,7 +29,7 @@ pub async fn everything_acknowledged_is_there_again<H: Durable>() {
     writes.push(RowWrite { timestamp_us: NOW_MS * 1_000, row: beside });
     write(&store, writes).await;
     let big = Bytes::from(vec![0x5a; 200_000]);
-    let payloads = [(1, PayloadItem::Parameters, big.clone()), (2, RESULT, "result".into())];
+    let payloads = [(1, PARAMETERS, big.clone()), (2, RESULT, "result".into())];
     store.put_payloads(payloads.map(|(n, item, bytes)| (id(n), item, bytes)).to_vec()).await.expect("stored");
     store.put_acked(PARTITION, Offset(12)).await.expect("stored");
     store.put_chunk(hash(1), big.clone()).await.expect("stored");
@@ -49,7 +47,7 @@ pub async fn everything_acknowledged_is_there_again<H: Durable>() {
     let (trace, key) = ("4bf92f3577b34da6a3ce929d0e0e4736", "order-7");
     assert_eq!(found(&store, trace, 10).await, [3, 2, 1].map(id));
     assert_eq!(of_key(&store, "conformance", key, 10).await, [3, 2, 1].map(id));
-    let wanted = vec![(id(2), RESULT), (id(3), RESULT), (id(1), PayloadItem::Parameters)];
+    let wanted = vec![(id(2), RESULT), (id(3), RESULT), (id(1), PARAMETERS)];
     assert_eq!(store.payloads(wanted).await, Ok(vec![Some("result".into()), None, Some(big.clone())]));
     assert_eq!(store.acked(PARTITION).await, Ok(Offset(12)));
     assert_eq!(store.chunk(hash(1)).await, Ok(Some(big)));

@@ -3,19 +3,20 @@
 use bytes::Bytes;
 use task_events::Sha256Hash;
 
-use super::{Harness, NOW_MS, PARTITION, RESULT, task};
+use super::{Harness, NOW_MS, PARAMETERS, PARTITION, RESULT, task};
 use crate::{DAY_MS, PAYLOAD_TTL_MS, PayloadItem, SnapshotStore};
 
 fn items() -> Vec<PayloadItem> {
     let step = |name: &str| PayloadItem::StepOutput { step: name.into(), output_hash: Sha256Hash([1; 32]) };
     let steps = ["", "a", "ab", "result", "盘", "\0"].map(step);
-    // The same step and result by other bytes: of an attempt that was fenced, say.
+    // The same names with other bytes: of an owner or an attempt that was fenced, say.
     let other = Sha256Hash([2; 32]);
     let others = [
+        PayloadItem::Parameters { payload_hash: other },
         PayloadItem::StepOutput { step: "a".into(), output_hash: other },
         PayloadItem::Result { result_data_hash: other },
     ];
-    [PayloadItem::Parameters, RESULT, PayloadItem::ErrorText].into_iter().chain(steps).chain(others).collect()
+    [PARAMETERS, RESULT, PayloadItem::ErrorText].into_iter().chain(steps).chain(others).collect()
 }
 
 /// Every item of every task is its own, whatever a step is called.
@@ -35,7 +36,7 @@ pub async fn items_are_told_apart<H: Harness>() {
             assert_eq!(found, Some(content(n, at)), "{item:?} of task {n}");
         }
     }
-    assert_eq!(store.payload(task(PARTITION, 3), PayloadItem::Parameters).await, Ok(None));
+    assert_eq!(store.payload(task(PARTITION, 3), PARAMETERS).await, Ok(None));
 }
 
 /// The last write stays, shorter or longer; nothing at all is a content too.
@@ -83,7 +84,7 @@ pub async fn several_are_read_in_the_order_asked<H: Harness>() {
     let writes = stored.map(|(n, item)| (task(PARTITION, *n), item.clone(), content(*n, item)));
     store.put_payloads(writes.collect()).await.expect("stored");
     let mut asked: Vec<_> = wanted.iter().rev().chain(&wanted).cloned().collect();
-    asked.push((3, PayloadItem::Parameters));
+    asked.push((3, PARAMETERS));
     let found = store.payloads(asked.iter().map(|(n, item)| (task(PARTITION, *n), item.clone())).collect()).await;
     let expected = asked.iter().map(|(n, item)| {
         let missing = *n == 3 || *n == 2 && *item == RESULT;
@@ -97,10 +98,10 @@ pub async fn several_are_read_in_the_order_asked<H: Harness>() {
 pub async fn a_payload_goes_sixty_days_after_its_last_write<H: Harness>() {
     let h = H::start().await;
     let store = h.store();
-    let put = |n, content: &'static str| store.put_payload(task(PARTITION, n), PayloadItem::Parameters, content.into());
-    let get = |n| store.payload(task(PARTITION, n), PayloadItem::Parameters);
+    let put = |n, content: &'static str| store.put_payload(task(PARTITION, n), PARAMETERS, content.into());
+    let get = |n| store.payload(task(PARTITION, n), PARAMETERS);
     let both = [(1, "once"), (2, "renewed")];
-    let both = both.map(|(n, content)| (task(PARTITION, n), PayloadItem::Parameters, Bytes::from(content)));
+    let both = both.map(|(n, content)| (task(PARTITION, n), PARAMETERS, Bytes::from(content)));
     store.put_payloads(both.to_vec()).await.expect("stored");
     h.set_clock(NOW_MS + 20 * DAY_MS);
     put(2, "renewed").await.expect("stored");

@@ -2,8 +2,8 @@
 
 use task_events::{Offset, TaskId};
 
-use super::{Harness, PARTITION, RESULT, marked_row, read, snapshot_write, task, write};
-use crate::{PayloadItem, SnapshotStore};
+use super::{Harness, PARAMETERS, PARTITION, RESULT, marked_row, read, snapshot_write, task, write};
+use crate::SnapshotStore;
 
 /// Writers at once.
 const WRITERS: u16 = 8;
@@ -35,7 +35,7 @@ pub async fn writers_on_clones_lose_nothing<H: Harness>() {
                 for n in 0..EACH {
                     let row = marked_row(id(writer, n), n.into());
                     write(&store, vec![snapshot_write(1, row)]).await;
-                    let put = store.put_payload(id(writer, n), PayloadItem::Parameters, n.to_string().into());
+                    let put = store.put_payload(id(writer, n), PARAMETERS, n.to_string().into());
                     put.await.expect("stored");
                     store.put_acked(PARTITION, Offset(u64::from(writer * EACH + n))).await.expect("stored");
                 }
@@ -50,7 +50,7 @@ pub async fn writers_on_clones_lose_nothing<H: Harness>() {
     let rows = store.snapshots(ids.clone()).await.expect("read");
     for ((id, n), row) in ids.into_iter().zip((0..EACH).cycle()).zip(rows) {
         assert_eq!(row, Some(marked_row(id, n.into())));
-        let payload = store.payload(id, PayloadItem::Parameters).await;
+        let payload = store.payload(id, PARAMETERS).await;
         assert_eq!(payload, Ok(Some(n.to_string().into())));
     }
     assert_eq!(store.acked(PARTITION).await, Ok(Offset(u64::from(WRITERS * EACH - 1))));

@@ -143,7 +143,10 @@ pub(super) fn task_key(task: TaskId) -> Vec<u8> {
 pub(super) fn payload_key(task: TaskId, item: &PayloadItem) -> Vec<u8> {
     let mut key = task_key(task);
     match item {
-        PayloadItem::Parameters => key.push(1),
+        PayloadItem::Parameters { payload_hash } => {
+            key.push(1);
+            key.extend_from_slice(&payload_hash.0);
+        }
         PayloadItem::StepOutput { step, output_hash } => {
             key.push(2);
             key.extend_from_slice(&output_hash.0);

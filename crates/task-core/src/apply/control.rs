@@ -1,8 +1,16 @@
 //! Whose records count: claims, the fence, control records; and reports, which have no effect.
 
-use task_events::{Body, Event, EventSequence, OwnerSeq, PartitionEpoch, SUPPORTED_RULES, Service, writer_of};
+use task_events::{
+    Body, Event, EventSequence, OwnerSeq, PartitionEpoch, RuleVersion, SUPPORTED_RULES, Service, writer_of,
+};
 
 use crate::{Change, ControlChange, Owner, PartitionState, Reason, Record};
+
+// Version 2 leaves no version out (docs/acceptance.md); only binaries that know it ever have it active.
+const fn may_follow(active: RuleVersion, next: RuleVersion) -> bool {
+    let one_by_one = SUPPORTED_RULES.0 >= 2 && active.0 >= 2;
+    next.0 > active.0 && (!one_by_one || next.0 - active.0 == 1)
+}
 
 impl PartitionState {
     pub(super) fn claim(&mut self, event: &Event) -> Result<Change, Reason> {
@@ -42,7 +50,7 @@ impl PartitionState {
         match &event.body {
             Body::OwnershipRenewed(_) => Ok(ControlChange::Renewed),
             Body::RulesActivated(b) => {
-                if b.activated <= self.active_rules {
+                if !may_follow(self.active_rules, b.activated) {
                     return Err(Reason::RulesNotForward);
                 }
                 self.active_rules = b.activated;

@@ -16,15 +16,15 @@ impl PartitionState {
         self.check_numbers(event, &core)?;
         self.check_state(event, &core)?;
         let annotation = event.kind.class() == KindClass::Annotation;
-        let (clock, keep) = (self.row_clock_us, self.keep_rows);
+        let (clock, rules, keep) = (self.row_clock_us, self.active_rules, self.keep_rows);
         self.tasks.update(id, |slot| {
             if !annotation {
                 transition(&mut slot.core, event);
             }
             if keep && let Some(row) = &mut slot.row {
                 let row = Arc::make_mut(row);
-                (row.applied_offset, row.changed_broker_ms, row.row_clock_us) =
-                    (record.offset, record.broker_ms, clock);
+                (row.applied_offset, row.changed_broker_ms) = (record.offset, record.broker_ms);
+                (row.row_clock_us, row.rule_version) = (clock, rules);
                 row.note(record.offset, None);
                 row.take(&event.body, event.event_time, slot.core.version, slot.core.state);
             }

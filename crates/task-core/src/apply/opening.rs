@@ -3,12 +3,26 @@
 use std::sync::Arc;
 
 use task_events::{
-    Body, ClosedTask, Event, EventSequence, RunNo, TaskId, TaskReplayRequested, TaskReviewed, TaskState,
+    Body, ClosedTask, Event, EventSequence, RunNo, TaskId, TaskReplayRequested, TaskReviewed, TaskState, TraceId,
+    TraceParent,
 };
 
 use crate::{Cell, Change, Closed, Column, CoreState, PartitionState, Reason, Record, Review, Row, Slot};
 
 impl PartitionState {
+    /// Keeps what the record that opened a task says of its trace (`traceparent`, read by whoever reads
+    /// headers): for the headers of later records, never for a verdict. Of another trace it says nothing.
+    pub fn note_trace(&mut self, id: TaskId, parent: Option<TraceParent>) {
+        let Some(parent) = parent.filter(|parent| !parent.sampling.is_recorded()) else { return };
+        self.tasks.update(id, |slot| {
+            if let Some(row) = &mut slot.row
+                && TraceId::parse(row.trace_id.as_bytes()) == Some(parent.trace_id)
+            {
+                Arc::make_mut(row).sampling = parent.sampling;
+            }
+        });
+    }
+
     pub(super) fn create(&mut self, record: &Record, id: TaskId) -> Result<Change, Reason> {
         let event = &record.event;
         let Body::TaskCreated(body) = &event.body else { return Err(Reason::UnknownTask) };

@@ -1,7 +1,7 @@
 //! TaskCreated: a task is born.
 
 use serde::{Deserialize, Serialize};
-use task_events::{EventSequence, ExecEpoch, RunNo, TaskCreated, TaskId, Text};
+use task_events::{EventSequence, ExecEpoch, RunNo, Sampling, TaskCreated, TaskId, Text};
 
 use super::Draft;
 use task_events::Body;
@@ -13,6 +13,9 @@ pub struct NewTask {
     pub created: TaskCreated,
     /// 32 hex digits, the caller's or minted at the edge.
     pub trace_id: Text,
+    /// Whether its caller records that trace.
+    #[serde(default)]
+    pub sampling: Sampling,
 }
 
 /// The birth of `id`, which the owner minted above the highest accepted one.
@@ -23,6 +26,7 @@ pub fn create(id: TaskId, task: NewTask) -> Draft {
         run_no: RunNo(1),
         exec_epoch: ExecEpoch(0),
         trace_id: task.trace_id,
+        sampling: task.sampling,
         body: Body::TaskCreated(Box::new(task.created)),
     }
 }

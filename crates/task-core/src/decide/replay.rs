@@ -38,6 +38,7 @@ pub fn replay(closed: &Closed, ask: Replay, lease_left_ms: u64) -> Result<Draft,
         run_no: closed.core.run_no.next().ok_or(Refusal::Exhausted)?,
         exec_epoch: ExecEpoch(0),
         trace_id: closed.row.trace_id.clone(),
+        sampling: closed.row.sampling,
         body: Body::TaskReplayRequested(Box::new(TaskReplayRequested {
             carried: closed.carried(lease_left_ms),
             replay_from: ask.replay_from,

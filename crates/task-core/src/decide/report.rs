@@ -1,8 +1,8 @@
 //! What a worker tells of its attempt: start, step, success, failure; and what to answer.
 
 use task_events::{
-    Body, ErrorCategory, EventSequence, ExecutionId, RejectedReport, ReleaseReason, ReportedStatus, TaskCompleted,
-    TaskFailed, TaskFailureAnalysis, TaskStarted, TaskState, TaskStepCompleted, Text,
+    Body, ErrorCategory, EventSequence, ExecutionId, RejectedReport, ReleaseReason, ReportedStatus, Sampling,
+    TaskCompleted, TaskFailed, TaskFailureAnalysis, TaskStarted, TaskState, TaskStepCompleted, Text,
 };
 
 use super::{Draft, Refusal, View};
@@ -144,7 +144,7 @@ fn analysis(view: View<'_>, execution_id: ExecutionId, category: ErrorCategory) 
 pub fn rejected_report(
     report: &Report,
     task: task_events::TaskId,
-    trace_id: Text,
+    (trace_id, sampling): (Text, Sampling),
     reason: &'static str,
 ) -> Option<Draft> {
     let (reported, result_data_hash, error_code) = match &report.body {
@@ -158,6 +158,7 @@ pub fn rejected_report(
         run_no: report.attempt.run_no,
         exec_epoch: report.attempt.exec_epoch,
         trace_id,
+        sampling,
         body: Body::RejectedReport(Box::new(RejectedReport {
             execution_id: report.attempt.execution_id,
             reported,

@@ -117,7 +117,7 @@ fn a_closed_task_at_the_end_of_its_numbers_stays_closed() {
     closed.core.version = EventSequence(u32::MAX);
     assert_eq!(decide::replay(&closed, ask(), 0), Err(Refusal::Exhausted));
     assert_eq!(
-        decide::review(&closed, RunNo(1), ReviewOutcome::Accepted, "a".into(), "n".into()),
+        decide::review(&closed, RunNo(1), ReviewOutcome::Accepted, None, "a".into(), "n".into()),
         Err(Refusal::Exhausted)
     );
     (closed.core.version, closed.core.run_no) = (EventSequence(3), RunNo(u32::MAX));
@@ -143,7 +143,7 @@ fn a_replay_named_for_another_run_or_from_a_step_nobody_knows_is_refused() {
         assert!(decide::replay(&closed, ask(1, Some(known)), 0).is_ok());
     }
     assert_eq!(
-        decide::review(&closed, RunNo(2), ReviewOutcome::Abandoned, "a".into(), "n".into()),
+        decide::review(&closed, RunNo(2), ReviewOutcome::Abandoned, None, "a".into(), "n".into()),
         Err(Refusal::Run { named: RunNo(2), current: RunNo(1) })
     );
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use task_core::invariants::{self, Before};
 use task_core::{Change, Closed, CoreState, PartitionState, Record, Row, Rules, STANDARD, Verdict, checkpoint};
-use task_events::{Encoder, Event, PartitionId, RecordKey, RecordParts, TaskId, TaskState, decode};
+use task_events::{Event, PartitionId, RecordKey, RecordParts, TaskId, TaskState, decode, encode};
 
 use crate::notation::{self, Expect, Said};
 
@@ -115,7 +115,7 @@ impl World {
 
     /// Appends an event under any key.
     pub fn append_as(&mut self, event: &Event, key: Bytes, broker_ms: i64, torn: bool) -> Option<Verdict> {
-        let encoded = Encoder::new().encode(event, PARTITION).unwrap();
+        let encoded = encode(event, PARTITION).unwrap();
         let mut line = Line { broker_ms, key, headers: encoded.headers, value: encoded.value };
         if torn {
             line.value = line.value.slice(..line.value.len() - 1);

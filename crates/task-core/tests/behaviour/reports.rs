@@ -138,7 +138,12 @@ fn only_terminal_reports_leave_a_trace_when_they_are_rejected() {
     let w = play("claim | submit t1 | assign t1");
     let attempt = w.core(1).attempt();
     let trace = |body| {
-        decide::rejected_report(&Report { attempt, worker_id: "w".into(), body }, task(1), "t".into(), "not_live")
+        decide::rejected_report(
+            &Report { attempt, worker_id: "w".into(), body },
+            task(1),
+            ("t".into(), Default::default()),
+            "not_live",
+        )
     };
     assert!(trace(ReportBody::Starting { start_time: 0, memory_usage_percent: 0 }).is_none());
     assert!(trace(ReportBody::Declined { draining: true }).is_none());

@@ -123,7 +123,9 @@ pub fn propose(world: &World, op: Op, n: u16, arg: u16) -> Option<Result<Vec<Dra
         let Body::TaskCreated(created) = samples::minimal(Kind::TaskCreated).body else { return None };
         let created = TaskCreated { max_retries: u32::from(arg % 3), ..*created };
         let unborn = task(n) > world.state.highest;
-        return unborn.then(|| Ok(vec![decide::create(task(n), NewTask { created, trace_id: "t".into() })]));
+        return unborn.then(|| {
+            Ok(vec![decide::create(task(n), NewTask { created, trace_id: "t".into(), sampling: Default::default() })])
+        });
     }
     if let Some(closed) = world.closed.get(&task(n)) {
         let run_no = closed.core.run_no;
@@ -133,7 +135,7 @@ pub fn propose(world: &World, op: Op, n: u16, arg: u16) -> Option<Result<Vec<Dra
             Op::Replay => {
                 one(decide::replay(closed, Replay { run_no, replay_from: from, from_step: None, actor, reason }, 1))
             }
-            Op::Review => one(decide::review(closed, run_no, ReviewOutcome::Accepted, actor, reason)),
+            Op::Review => one(decide::review(closed, run_no, ReviewOutcome::Accepted, None, actor, reason)),
             _ => None,
         };
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::Event;
+use crate::{Event, Sampling, TraceParent};
 
 #[derive(Default)]
 enum Slot<'a> {
@@ -64,12 +64,16 @@ impl<'a> Headers<'a> {
 }
 
 /// The headers of a record, in wire order.
-pub(super) fn write(event: &Event, value: &[u8]) -> Vec<(&'static str, Bytes)> {
-    vec![
+pub(super) fn write(event: &Event, value: &[u8], sampling: Sampling) -> Vec<(&'static str, Bytes)> {
+    let mut headers = Vec::with_capacity(4);
+    headers.extend([
         ("kind", Bytes::from_static(event.kind.as_str().as_bytes())),
         ("rule-version", decimal(event.rule_version.0)),
         ("crc32c", Bytes::copy_from_slice(&lower_hex(crc32c::crc32c(value)))),
-    ]
+    ]);
+    let parent = TraceParent::of_event(event, sampling);
+    headers.extend(parent.map(|parent| ("traceparent", parent.to_bytes())));
+    headers
 }
 
 // Rule versions are small for years; a digit needs no allocation.

@@ -46,8 +46,15 @@ impl<'a> Step<'a> {
             return Ok(output);
         }
         self.announce().await?;
-        let output = work().await?;
-        record(self.context, &self.name, index, self.is_idempotent, output).await
+        let doing = self.context.traced.step(&self.name);
+        let done = match work().await {
+            Ok(output) => record(self.context, &self.name, index, self.is_idempotent, output).await,
+            Err(error) => Err(error),
+        };
+        if let Some(doing) = doing {
+            doing.ended(done.as_ref().err().map(|error| error.code.clone()));
+        }
+        done
     }
 
     // The output of an earlier attempt, if the plan says that it stands in.

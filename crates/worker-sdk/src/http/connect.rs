@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rest_contract::{MAX_NAME_BYTES, MAX_SLOTS, MAX_WAIT_MS};
+use spans::Spans;
 use task_events::{Incarnation, Text};
 
 use super::{HttpCoordinator, HttpWorker, InvalidUrl};
@@ -49,6 +50,7 @@ impl Worker<HttpCoordinator, SystemClock> {
             max_attempts: None,
             end_when_idle: None,
             handlers: Handlers::new(),
+            spans: Spans::default(),
         }
     }
 }
@@ -68,6 +70,7 @@ pub struct Connect {
     max_attempts: Option<u64>,
     end_when_idle: Option<Duration>,
     handlers: Handlers,
+    spans: Spans,
 }
 
 /// Settings that cannot work; each names the setting.
@@ -168,6 +171,12 @@ impl Connect {
         self
     }
 
+    /// Where spans of what handlers do go [default: nowhere].
+    pub fn spans(mut self, spans: Spans) -> Self {
+        self.spans = spans;
+        self
+    }
+
     /// Runs tasks of this type with `handler`.
     pub fn handler<F, R>(mut self, task_type: impl Into<Text>, handler: F) -> Self
     where
@@ -214,7 +223,8 @@ impl Connect {
             None => None,
             Some(path) => Some(open(path).map_err(|why| ConnectError::Outbox { path: path.clone(), why })?),
         };
-        Ok(HttpWorker { coordinator, config, handlers: self.handlers, outbox, drain_within: self.drain_within })
+        let Self { handlers, drain_within, spans, .. } = self;
+        Ok(HttpWorker { coordinator, config, handlers, outbox, drain_within, spans })
     }
 
     fn check(&self) -> Result<(), ConnectError> {

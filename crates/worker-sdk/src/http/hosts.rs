@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use reqwest::{Client, Method, Url, header};
 use rest_contract::{Code, Problem};
 
-use super::InvalidUrl;
+use super::{InvalidUrl, with_causes};
 use crate::NoAnswer;
 
 /// An idle connection is let go before the coordinator closes it (5 s), so that no request meets a
@@ -90,7 +92,7 @@ impl Hosts {
                 Ok(answer) => return Ok(answer),
                 Err(error) => {
                     let unsent = error.is_connect();
-                    failure = NoAnswer(format!("{url}: {}", whole(&error)));
+                    failure = NoAnswer(format!("{url}: {}", with_causes(&error)));
                     if !unsent {
                         self.turn(at);
                         return Err(failure);
@@ -113,18 +115,22 @@ const fn is_away(code: Code) -> bool {
     matches!(code, Code::Overloaded | Code::Draining)
 }
 
-async fn once(request: reqwest::RequestBuilder) -> Result<Answer, reqwest::Error> {
-    let response = request.send().await?;
-    let status = response.status();
-    let bytes = response.bytes().await?;
-    if status.is_success() {
-        return Ok(Answer::Done(bytes));
+// Boxed: else each crate with a worker would compile the HTTP client anew.
+fn once(request: reqwest::RequestBuilder) -> BoxFuture<'static, Result<Answer, reqwest::Error>> {
+    async move {
+        let response = request.send().await?;
+        let status = response.status();
+        let bytes = response.bytes().await?;
+        if status.is_success() {
+            return Ok(Answer::Done(bytes));
+        }
+        Ok(Answer::Refused(serde_json::from_slice(&bytes).unwrap_or_else(|_| {
+            let begin: String = String::from_utf8_lossy(&bytes).chars().take(200).collect();
+            let detail = format!("status {status} without a problem: {begin:?}");
+            Problem::new(if status.is_client_error() { Code::NoSuchPath } else { Code::Overloaded }, detail)
+        })))
     }
-    Ok(Answer::Refused(serde_json::from_slice(&bytes).unwrap_or_else(|_| {
-        let begin: String = String::from_utf8_lossy(&bytes).chars().take(200).collect();
-        let detail = format!("status {status} without a problem: {begin:?}");
-        Problem::new(if status.is_client_error() { Code::NoSuchPath } else { Code::Overloaded }, detail)
-    })))
+    .boxed()
 }
 
 fn below(base: &Url, path: &[&str], query: &[(&str, &str)]) -> Url {
@@ -137,16 +143,6 @@ fn below(base: &Url, path: &[&str], query: &[(&str, &str)]) -> Url {
         url.query_pairs_mut().extend_pairs(query);
     }
     url
-}
-
-// An error with what caused it: reqwest's own text names only the URL.
-fn whole(error: &reqwest::Error) -> String {
-    let (mut text, mut cause) = (error.to_string(), std::error::Error::source(error));
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use rest_contract::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use task_events::{ExecEpoch, RunNo, StepDone, TaskId, Text};
+use task_events::{ExecEpoch, RunNo, StepDone, TaskId, Text, TraceParent};
 use worker_protocol::{Assignment, Attempt, Heartbeat, HeartbeatAnswer, Poll, Report, ReportAnswer};
 
 use super::batches::Reply;
@@ -45,6 +45,7 @@ pub(super) fn assignment(body: AssignmentBody) -> (Assignment, Option<Bytes>) {
         payload_hash: body.payload_hash,
         payload_ref: body.payload_ref,
         trace_id: body.trace_id,
+        traceparent: body.traceparent.and_then(|text| TraceParent::parse(text.as_bytes())),
         lease_ms: body.lease_ms,
         heartbeat_ms: body.heartbeat_ms,
         start_to_close_ms: body.start_to_close_ms,
@@ -87,7 +88,7 @@ pub(super) fn payload(task_id: TaskId, key: &PayloadKey, data: Bytes) -> Payload
 
 pub(super) fn payload_name(key: &PayloadKey) -> (PayloadName, Option<Text>) {
     match key {
-        PayloadKey::Parameters => (PayloadName::Parameters, None),
+        PayloadKey::Parameters { .. } => (PayloadName::Parameters, None),
         PayloadKey::StepOutput { step, .. } => (PayloadName::Step, Some(step.clone())),
         PayloadKey::Result => (PayloadName::Result, None),
         PayloadKey::ErrorText => (PayloadName::ErrorText, None),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::future::{Either, select};
 use rest_contract::{Problem, Register, Registered};
+use spans::Spans;
 use task_events::Incarnation;
 
 use super::HttpCoordinator;
@@ -27,6 +28,7 @@ pub struct HttpWorker {
     pub(super) handlers: Handlers,
     pub(super) outbox: Option<OpenOutbox>,
     pub(super) drain_within: Duration,
+    pub(super) spans: Spans,
 }
 
 impl HttpWorker {
@@ -63,7 +65,7 @@ impl HttpWorker {
                 Worker::with_outbox(port, payloads, clock, self.config, self.handlers, none)?
             }
         };
-        let working = Box::pin(worker.run(stop, self.drain_within));
+        let working = Box::pin(worker.tracing(self.spans).run(stop, self.drain_within));
         match select(working, Box::pin(measure(&self.coordinator, clock))).await {
             Either::Left(((), _)) => Ok(()),
             Either::Right((never, _)) => match never {},

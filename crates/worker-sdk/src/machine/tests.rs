@@ -46,6 +46,7 @@ pub(super) fn assignment(n: u16, epoch: u32) -> Assignment {
         payload_hash: Sha256Hash::default(),
         payload_ref: None,
         trace_id: Text::default(),
+        traceparent: None,
         lease_ms: 6_000,
         heartbeat_ms: 2_000,
         start_to_close_ms: 60_000,

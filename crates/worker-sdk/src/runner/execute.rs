@@ -14,11 +14,20 @@ use crate::{Context, HandlerError, PayloadKey};
 /// Longest error message in a report; the whole text is stored as a payload.
 const MAX_MESSAGE_CHARS: usize = 256;
 
+/// Pauses between two looks for parameters that are not as they should be, ms.
+const LOOK_MIN_MS: u64 = 250;
+const LOOK_MAX_MS: u64 = 15_000;
+
 type Handler = Arc<dyn Fn(Context) -> BoxFuture<'static, Result<Bytes, HandlerError>> + Send + Sync>;
 
 /// Runs the handler and stores its result before it says that there is one.
 pub(super) async fn execute(handler: Option<Handler>, context: Context) -> HandlerEnd {
-    match try_execute(handler, context.clone()).await {
+    let doing = context.traced.execute(&context.assignment);
+    let outcome = try_execute(handler, context.clone()).await;
+    if let Some(doing) = doing {
+        doing.ended(outcome.as_ref().err().map(|error| error.code.clone()));
+    }
+    match outcome {
         Ok(result_data_hash) => HandlerEnd::Success { result_data_hash },
         Err(mut error) => {
             error.code = Text::from(cut_to(&error.code, MAX_NAME_BYTES));
@@ -63,15 +72,26 @@ fn cut_to(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
+// Parameters that are missing are a fault of the infrastructure, not of the task (design.md §7): they are
+// waited for as long as the attempt lasts, and people are told.
 async fn parameters(context: &Context) -> Result<Bytes, HandlerError> {
-    let stored = context.payloads.get(context.task_id(), PayloadKey::Parameters, &context.guard).await?;
-    let (code, why) = match stored {
-        Some(bytes) if Sha256Hash::of(&bytes) == context.payload_hash() => return Ok(bytes),
-        Some(_) => ("PAYLOAD_DIFFERS", "stored parameters do not match their recorded hash"),
-        None => ("PAYLOAD_MISSING", "parameters are not in the store"),
-    };
-    tracing::error!(task_id = %context.task_id(), code, "{why}");
-    Err(HandlerError::transient(code, why))
+    let mut wait = LOOK_MIN_MS;
+    let key = PayloadKey::Parameters { payload_hash: context.payload_hash() };
+    while context.guard.holds() {
+        let stored = context.payloads.get(context.task_id(), key.clone(), &context.guard).await?;
+        let why = match stored {
+            Some(bytes) if Sha256Hash::of(&bytes) == context.payload_hash() => return Ok(bytes),
+            Some(_) => "the stored parameters do not match their recorded hash",
+            None => "the parameters are not in the store",
+        };
+        tracing::error!(task_id = %context.task_id(), "{why}: restore the store, or cancel the task");
+        tokio::select! {
+            () = context.payloads.pause(wait) => {}
+            () = context.cancelled() => return Err(context.give_up()),
+        }
+        wait = (wait * 2).min(LOOK_MAX_MS);
+    }
+    Err(HandlerError::stopped())
 }
 
 /// How the task of a handler ended; when this is known, nothing of it acts any more.

@@ -61,6 +61,10 @@ fn failure(body: ReportBody) -> (Text, ErrorCategory, Option<Text>) {
     (error_code, category, failed_step)
 }
 
+fn parameters() -> PayloadKey {
+    PayloadKey::Parameters { payload_hash: assignment(1).payload_hash }
+}
+
 fn output_of(step: &str, output: &[u8]) -> PayloadKey {
     PayloadKey::StepOutput { step: step.into(), output_hash: Sha256Hash::of(output) }
 }
@@ -184,12 +188,54 @@ async fn errors_and_panics_become_error_codes() {
 }
 
 #[tokio::test]
-async fn forged_parameters_never_reach_a_handler() {
+async fn forged_parameters_reach_no_handler_and_right_ones_are_waited_for() {
+    let (world, task) = (World::new(), assignment(1).task_id);
+    world.shelf.store(task, parameters(), "forged");
+    let handlers = on(|ctx: Context| {
+        async move {
+            assert_eq!(&ctx.params()[..], b"params");
+            Ok(Bytes::new())
+        }
+        .boxed()
+    });
+    let time = async {
+        // Longer than a lease, which heartbeats renew meanwhile.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+            world.clock.advance(100);
+        }
+        assert_eq!(world.desk.bodies().iter().find(|b| b.is_terminal()), None);
+        world.shelf.store(task, parameters(), "params");
+        loop {
+            tokio::task::yield_now().await;
+            world.clock.advance(100);
+        }
+    };
+    tokio::select! {
+        result = world.first_result(handlers, vec![assignment(1)]) => {
+            assert!(matches!(result, ReportBody::Success { .. }), "{result:?}");
+        }
+        () = time => {}
+    }
+}
+
+#[tokio::test]
+async fn a_task_whose_parameters_are_gone_can_be_cancelled() {
     let world = World::new();
-    world.shelf.store(assignment(1).task_id, PayloadKey::Parameters, "forged");
-    let handlers = on(|_| async { panic!("entered") }.boxed());
-    let result = world.first_result(handlers, vec![assignment(1)]).await;
-    assert_eq!(failure(result).0, "PAYLOAD_DIFFERS");
+    world.desk.heartbeats(HeartbeatAnswer::Accepted { lease_ms: 6_000, cancel_requested: true });
+    world.shelf.store(assignment(1).task_id, parameters(), "forged");
+    let time = async {
+        loop {
+            tokio::task::yield_now().await;
+            world.clock.advance(100);
+        }
+    };
+    tokio::select! {
+        result = world.first_result(on(|_| async { panic!("entered") }.boxed()), vec![assignment(1)]) => {
+            assert_eq!(failure(result).0, "CANCELLED");
+        }
+        () = time => {}
+    }
 }
 
 #[tokio::test]

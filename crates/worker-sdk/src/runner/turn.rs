@@ -131,6 +131,7 @@ impl<P: CoordinatorPort, C: WorkerClock> Worker<P, C> {
             claimed: Arc::default(),
             checkpoints: Arc::default(),
             held,
+            traced: self.traced(&assignment),
         };
         let handler = self.handlers.get(&assignment.task_type);
         let task = tokio::spawn(execute(handler, context));

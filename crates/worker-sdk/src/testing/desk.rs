@@ -71,7 +71,7 @@ impl Desk {
         let payloads = self.0.payloads.lock();
         let output = |((_, key), bytes): (&(TaskId, PayloadKey), &Bytes)| match key {
             PayloadKey::StepOutput { step, .. } => Some((step.clone(), bytes.clone())),
-            PayloadKey::Parameters | PayloadKey::Result | PayloadKey::ErrorText => None,
+            PayloadKey::Parameters { .. } | PayloadKey::Result | PayloadKey::ErrorText => None,
         };
         payloads.iter().filter_map(output).collect()
     }

@@ -190,6 +190,7 @@ impl Owner {
             payload_hash: Sha256Hash::default(),
             payload_ref: None,
             trace_id: Text::default(),
+            traceparent: None,
             lease_ms: LEASE_MS,
             heartbeat_ms: HEARTBEAT_MS,
             start_to_close_ms: START_TO_CLOSE_MS,

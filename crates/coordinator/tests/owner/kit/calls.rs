@@ -9,7 +9,7 @@ use task_events::Offset;
 use super::{P, Sent, World};
 
 fn is_lock(effect: &Effect) -> bool {
-    matches!(effect, Effect::TakeLocks(..) | Effect::AskLockServer)
+    matches!(effect, Effect::TakeLocks(..) | Effect::RenewLocks(_) | Effect::AskLockServer)
 }
 
 impl World {
@@ -41,9 +41,19 @@ impl World {
             Effect::ReleaseLocks(locks) => {
                 member.released.extend(locks.iter().map(|(_, holder)| holder.to_string()));
             }
-            Effect::RenewLocks(_) => {}
-            effect @ (Effect::TakeLocks(..)
-            | Effect::AskLockServer
+            Effect::RenewLocks(locks) => {
+                member.locks.1 += locks.len();
+                if self.lock_unusable || self.lock_away {
+                    member.calls.push_back(Effect::RenewLocks(locks));
+                }
+            }
+            Effect::TakeLocks(ticket, locks) => {
+                member.locks.0 += locks.len();
+                member.calls.push_back(Effect::TakeLocks(ticket, locks));
+            }
+            Effect::ReadBack(_) => {}
+            Effect::Span(span) => self.spans.push(*span),
+            effect @ (Effect::AskLockServer
             | Effect::WriteRows(..)
             | Effect::ReadRow(..)
             | Effect::ReadKey(..)
@@ -76,11 +86,16 @@ impl World {
         let away = self.store_away;
         let gone = || StoreError::Unavailable("away".to_owned());
         let input = match effect {
-            Effect::TakeLocks(ticket, _) => {
-                Input::LocksTaken(ticket, if self.lock_away { Err(LockUnavailable("away".into())) } else { Ok(()) })
+            Effect::TakeLocks(ticket, _) => Input::LocksTaken(
+                ticket,
+                if self.lock_away { Err(LockUnavailable::Away("away".into())) } else { Ok(()) },
+            ),
+            Effect::RenewLocks(_) if self.lock_unusable => {
+                Input::LockServer(Err(LockUnavailable::Key("a list".into())))
             }
+            Effect::RenewLocks(_) => Input::LockServer(Err(LockUnavailable::Away("away".into()))),
             Effect::AskLockServer => Input::LockServer(if self.lock_away {
-                Err(LockUnavailable("away".into()))
+                Err(LockUnavailable::Away("away".into()))
             } else {
                 Ok(ServerState { run_id: self.run_id.clone(), sentinel: true })
             }),
@@ -112,12 +127,13 @@ impl World {
                 Input::PayloadsStored(ticket, if away { Err(gone()) } else { Ok(()) })
             }
             other @ (Effect::Append(..)
-            | Effect::RenewLocks(_)
             | Effect::ReleaseLocks(_)
             | Effect::PutAcked(_)
             | Effect::Publish(_)
             | Effect::Reply(..)
             | Effect::Alarm(_)
+            | Effect::ReadBack(_)
+            | Effect::Span(_)
             | Effect::Drained
             | Effect::Stop(_)) => panic!("{other:?} is not a call"),
         };

@@ -102,6 +102,9 @@ impl World {
         }
         let before = self.fold.clone();
         let verdict = self.fold.apply(&record);
+        if let Verdict::Accepted(Change::Opened(id)) = &verdict {
+            self.fold.note_trace(*id, raw.trace_parent());
+        }
         // Of two owners one may have minted an id that the other one gave away: the accepted name counts.
         if let (Verdict::Accepted(Change::Opened(id)), Body::TaskCreated(b)) = (&verdict, &record.event.body)
             && let Some(name) = &b.business_key

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use coordinator::owner::{Command, FindBy, Key, ListAsk, Look, TaskFilter, Token};
 use task_core::decide::Replay;
-use task_events::{ExecEpoch, ExecutionId, Incarnation, ReplayFrom, ReviewOutcome, RunNo, StepDone, TaskId, TaskState};
+use task_events::{
+    ExecEpoch, ExecutionId, Incarnation, ReplayFrom, ReviewOutcome, RuleVersion, RunNo, StepDone, TaskId, TaskState,
+};
 use worker_protocol::ReportBody;
 
 use super::{World, beat, complete, fail, poll, report, sha, task};
@@ -151,10 +153,16 @@ impl World {
             "review" => Command::Review {
                 task: self.id(name),
                 run_no: RunNo(step.number("run", 1)),
-                outcome: ReviewOutcome::Accepted,
+                outcome: if step.given.contains_key("abandoned") {
+                    ReviewOutcome::Abandoned
+                } else {
+                    ReviewOutcome::Accepted
+                },
+                instead_of: step.given.contains_key("instead").then_some(ReviewOutcome::Accepted),
                 actor: "me".into(),
                 note: "fine".into(),
             },
+            "activate" => Command::Activate { version: RuleVersion(name.parse().expect("a version")) },
             "pause" | "resume" => Command::Queue {
                 queue: name.into(),
                 pause: step.verb == "pause",
@@ -176,6 +184,9 @@ impl World {
         if let Some(limit) = step.given.get("to_close") {
             created.timeouts.start_to_close_ms = millis(limit);
         }
+        created.task_type = step.given.get("type").copied().unwrap_or("t").into();
+        let label = step.given.get("label").and_then(|label| label.split_once(':'));
+        created.labels = label.map(|(label, value)| (label.into(), value.into())).into_iter().collect();
         created.queue = step.given.get("queue").copied().unwrap_or("q").into();
         if let Some(trace) = step.given.get("trace") {
             (new.task.trace_id, created.trace_given) = ((*trace).into(), true);
@@ -187,7 +198,10 @@ impl World {
             (created.key_hash, created.request_hash) = (Some(sha(key)), Some(request_hash));
             new.key = Some(Key { key_hash: sha(key), request_hash });
         }
-        new.payload = step.given.get("payload").map(|p| bytes::Bytes::copy_from_slice(p.as_bytes()));
+        if let Some(payload) = step.given.get("payload") {
+            created.payload_hash = sha(payload);
+            new.payload = Some(bytes::Bytes::copy_from_slice(payload.as_bytes()));
+        }
         Command::Create(Box::new(new))
     }
 

@@ -102,15 +102,22 @@ impl World {
                 if names.is_empty() { "none".to_owned() } else { names.join(", ") }
             }
             Answer::Looked(looked) => match &**looked {
-                Looked::Tasks { tasks, looked_at, looked_to } => {
+                Looked::Tasks { tasks, looked_at, looked_to, settled_to: _ } => {
                     let names: Vec<_> = tasks.iter().map(|task| self.name(task.id)).collect();
                     let more = looked_to.map(|id| format!(", more behind {}", self.name(id))).unwrap_or_default();
                     format!("[{}] of {looked_at}{more}", names.join(" "))
                 }
-                Looked::Queues(_) | Looked::Workers(_) | Looked::Attempts { .. } | Looked::Verdicts { .. } => {
+                Looked::Queues(_)
+                | Looked::Workers(_)
+                | Looked::Rules(_)
+                | Looked::Attempts { .. }
+                | Looked::Facts(_)
+                | Looked::Verdicts { .. } => {
                     format!("{looked:?}")
                 }
             },
+            Answer::RulesActive => "active".to_owned(),
+            Answer::RulesRefused { version, active, known } => format!("rules {version} refused, {active} of {known}"),
             Answer::WorkerReleased => "released".to_owned(),
             Answer::PlacementConflict { beside, of_key } => format!("not in {beside}, its key is in {of_key}"),
             Answer::TaskClosed { state, .. } => format!("closed {}", state.as_str()),

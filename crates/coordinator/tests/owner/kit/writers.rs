@@ -1,11 +1,12 @@
 //! What clients and workers say, and what the other services write.
 
 use coordinator::owner::{Command, CreateTask};
+use snapshot_store::PayloadItem;
 use std::collections::BTreeMap;
 use task_core::decide::{self, Draft, NewTask, RetryPolicy, Stamp, View};
 use task_events::{
-    ErrorCategory, EventId, ExecEpoch, ExecutionId, HashForm, Incarnation, OwnerSeq, PartitionEpoch, Producer,
-    RuleVersion, RunNo, Service, Sha256Hash, TaskCreated, TaskId, Text, Timeouts, Witness, encode, writer_of,
+    Encoder, ErrorCategory, EventId, ExecEpoch, ExecutionId, HashForm, Incarnation, OwnerSeq, PartitionEpoch, Producer,
+    RuleVersion, RunNo, Sampling, Service, Sha256Hash, TaskCreated, TaskId, Text, Timeouts, Witness, writer_of,
 };
 use worker_protocol::{Attempt, Heartbeat, Poll, Report, ReportBody};
 
@@ -13,6 +14,11 @@ use super::{P, World};
 
 pub fn sha(text: &str) -> Sha256Hash {
     Sha256Hash::of(text.as_bytes())
+}
+
+/// How the parameters of a task are stored.
+pub fn parameters(text: &str) -> PayloadItem {
+    PayloadItem::Parameters { payload_hash: sha(text) }
 }
 
 /// A task without limits or key; its name stands in the business key.
@@ -36,7 +42,12 @@ pub fn task(name: &str) -> CreateTask {
         key_hash: None,
         request_hash: None,
     };
-    CreateTask { task: NewTask { created, trace_id: Text::default() }, key: None, payload: None }
+    CreateTask {
+        task: NewTask { created, trace_id: Text::default(), sampling: Sampling::default() },
+        key: None,
+        payload: None,
+        parent: None,
+    }
 }
 
 pub fn poll(worker: &str) -> Poll {
@@ -107,6 +118,7 @@ impl World {
     fn write_as(&mut self, draft: Draft, service: Service, epoch: Option<PartitionEpoch>, seq: Option<OwnerSeq>) {
         let mut event_id = [0x77; 16];
         event_id[..8].copy_from_slice(&(self.log.len() as u64).to_be_bytes());
+        let sampling = draft.sampling;
         let event = draft.stamped(Stamp {
             event_id: EventId(event_id),
             partition_epoch: epoch,
@@ -116,7 +128,7 @@ impl World {
             producer: Producer { service, instance: "other".into(), incarnation: Incarnation(9) },
             rule_version: RuleVersion(1),
         });
-        let encoded = encode(&event, P).expect("the kit writes what fits");
+        let encoded = Encoder::new().encode(&event, P, sampling).expect("the kit writes what fits");
         self.land_record(&event_log::OutRecord { key: encoded.key, headers: encoded.headers, value: encoded.value });
         self.settle();
     }

@@ -15,7 +15,7 @@ fn task(n: u64) -> TaskId {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the switch that rewrites instead of comparing")]
-fn golden(name: &str, show: impl Fn(&Screen) -> String) {
+pub fn golden(name: &str, show: impl Fn(&Screen) -> String) {
     for width in [40, 80, 120] {
         let text = show(&Screen { width: Some(width), colour: false }) + "\n";
         for line in text.lines() {

@@ -51,10 +51,10 @@ pub struct ImportArgs {
     #[arg(long, value_name = "FILE", requires = "from")]
     pub failed_to: Option<PathBuf>,
     /// Batches under way at a time, 1 to 16
-    #[arg(long, value_name = "N", requires = "from", default_value = "4", value_parser = clap::value_parser!(u8).range(1..=16))]
+    #[arg(long, value_name = "N", requires = "from", allow_negative_numbers = true, default_value = "4", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub parallel: u8,
     /// Give up when no line could be settled for so long
-    #[arg(long, value_name = "DURATION", requires = "from", default_value = "10m", value_parser = duration_ms)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, requires = "from", default_value = "10m", value_parser = duration_ms)]
     pub patience: u64,
 }
 

@@ -14,6 +14,14 @@ pub const MAX_RECORD_BYTES: usize = 1024 * 1024;
 const MARKED_FIRST: u64 = 8;
 const MARKED_ONE_IN: u8 = 64;
 
+// Of a file it is a line that stands where the body of a request does.
+fn of_line(mut problem: Problem) -> Problem {
+    if let Some(said) = problem.detail.strip_prefix("the body: ") {
+        problem.detail = format!("the line: {said}");
+    }
+    problem
+}
+
 /// A record as it was read.
 #[derive(Debug)]
 pub struct Record {
@@ -97,7 +105,7 @@ impl Maker {
     fn task(&self, body: &[u8], key: &[u8; 32], marked: bool) -> Result<CreateRequest, Problem> {
         coordinator_edge::json::check(body)?;
         let body = self.with_type(body);
-        let mut task: CreateRequest = coordinator_edge::json::decode(&body, "")?;
+        let mut task: CreateRequest = coordinator_edge::json::decode(&body, "").map_err(of_line)?;
         if let Some(own) = &task.idempotency_key {
             let text = "/idempotency_key cannot be given in a file: it is made of the file's name, the line's number and the line";
             return Err(Problem::new(Code::InvalidField, text).field("/idempotency_key").value(own.as_str()));

@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io::{BufWriter, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::super::failure::note;
+use super::super::progress::bar;
 use super::super::screen::plain;
-use super::super::{Output, say};
+use super::super::{Failure, Output, say};
 use super::outcome::{Outcome, Settled, Totals};
 
 /// Lines that did not go well named one by one; of more only the number.
@@ -23,6 +24,8 @@ pub struct Telling {
     pub totals: Totals,
     named: u64,
     rejects: Option<Rejects>,
+    /// The first thing that could not be said: the sending goes on all the same.
+    unsaid: Option<Failure>,
 }
 
 /// The file of rejected lines; made with the first of them.
@@ -39,7 +42,10 @@ impl Rejects {
     /// It is there already; in words.
     pub fn new(path: PathBuf, header: Option<&[u8]>) -> Result<Self, String> {
         if path.exists() {
-            return Err(format!("--failed-to {}: it is there already; name a new file", path.display()));
+            return Err(format!(
+                "--failed-to {}: it is there already, perhaps of an earlier run: delete it, or name another with --failed-to",
+                path.display()
+            ));
         }
         Ok(Self { path, header: header.map(<[u8]>::to_vec), file: None })
     }
@@ -66,8 +72,8 @@ impl Rejects {
 impl Telling {
     /// With so many lines ahead, if that is known.
     pub fn new(output: Output, ahead: Option<u64>, rejects: Option<Rejects>) -> Self {
-        let bar = if std::io::stderr().is_terminal() { bar(ahead) } else { ProgressBar::hidden() };
-        Self { output, bar, totals: Totals::default(), named: 0, rejects }
+        let bar = if std::io::stderr().is_terminal() { bar(ahead, "lines") } else { ProgressBar::hidden() };
+        Self { output, bar, totals: Totals::default(), named: 0, rejects, unsaid: None }
     }
 
     /// Tells what became of a line.
@@ -78,7 +84,7 @@ impl Telling {
         self.totals.count(&settled.outcome);
         self.bar.inc(1);
         match self.output {
-            Output::Json => self.bar.suspend(|| say(&settled.json())),
+            Output::Json => self.say(&settled.json()),
             Output::Table => {
                 if let Some(words) = settled.words() {
                     self.named += 1;
@@ -107,41 +113,29 @@ impl Telling {
     /// Tells how it ended.
     ///
     /// # Errors
-    /// The file of rejected lines cannot be written; in words.
-    pub fn end(&mut self) -> Result<(), String> {
+    /// The file of rejected lines, or what was said of lines, cannot be written.
+    pub fn end(&mut self) -> Result<(), Failure> {
         self.bar.finish_and_clear();
         if let Some(rejects) = &mut self.rejects {
-            rejects.end().map_err(|why| format!("--failed-to {}: {why}", rejects.path.display()))?;
+            let path = rejects.path.display().to_string();
+            rejects.end().map_err(|why| Failure::Local(format!("--failed-to {path}: {why}")))?;
         }
         if self.named > NAMED {
             note(&format!("… and {} more: --output json names all, --failed-to FILE keeps them", self.named - NAMED));
         }
         match self.output {
-            Output::Table => say(&self.totals.words()),
+            Output::Table => self.say(&self.totals.words()),
             Output::Json => {
                 let totals = serde_json::json!({ "summary": self.totals });
-                say(&totals.to_string());
+                self.say(&totals.to_string());
             }
         }
-        Ok(())
+        self.unsaid.take().map_or(Ok(()), Err)
     }
-}
 
-fn bar(ahead: Option<u64>) -> ProgressBar {
-    let target = ProgressDrawTarget::stderr();
-    let (bar, template) = match ahead {
-        Some(lines) => (ProgressBar::with_draw_target(Some(lines), target), "{wide_bar} {pos}/{len} {rate} {eta} left"),
-        None => (ProgressBar::with_draw_target(None, target), "{spinner} {pos} lines {rate}"),
-    };
-    // A template that is fixed here; without it the bar's own.
-    match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style.with_key("rate", rate)),
-        Err(_) => bar,
+    fn say(&mut self, text: &str) {
+        if let Err(why) = self.bar.suspend(|| say(text)) {
+            self.unsaid.get_or_insert(why);
+        }
     }
-}
-
-// Whole lines a second: the bar's own form has twelve digits behind the point, and breaks narrow lines.
-fn rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
-    // A bar that cannot be drawn now is drawn the next time.
-    let _ = write!(out, "{:.0}/s", state.per_sec());
 }

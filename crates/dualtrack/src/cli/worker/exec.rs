@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::ServeArgs;
+use crate::cli::failure::note;
 use crate::cli::times::duration_ms;
 use crate::cli::{Common, Failure};
 use crate::worker::exec::{Exec, NoRetry, Passed, Settings, Supervisors};
@@ -33,10 +34,10 @@ pub struct ExecArgs {
     #[arg(long = "env", value_name = "NAME")]
     env: Vec<OsString>,
     /// From SIGTERM to SIGKILL when a program must end, at most 25s
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = grace)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, default_value = "5s", value_parser = grace)]
     grace: u64,
     /// Longest life of a program [default: start-to-close of the task]
-    #[arg(long, value_name = "DURATION", value_parser = duration_ms)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = duration_ms)]
     time_limit: Option<u64>,
     /// Most memory of a program with all its descendants, as in 512MiB [default: none]
     #[arg(long, value_name = "SIZE")]
@@ -63,6 +64,12 @@ pub async fn run(args: ExecArgs, common: Common) -> Result<(), Failure> {
     let passed = Passed::new(std::env::vars_os().collect(), &args.env).map_err(Failure::Usage)?;
     let local = |why: std::io::Error| Failure::Local(format!("cannot look after programs: {why}"));
     let supervisors = Supervisors::new(passed.temporary()).map_err(local)?;
+    // It may yet come, so this is no reason not to start.
+    if let Some(program) = args.command.first()
+        && let Err(why) = which::which(program)
+    {
+        note(&format!("{}: {why}: tasks fail until it is there", program.to_string_lossy()));
+    }
     let (end, ending) = ending();
     let does = args.command.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join(" ");
     let settings = Settings {

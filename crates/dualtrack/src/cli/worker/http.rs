@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use reqwest::Url;
+use reqwest::{Certificate, Url};
+use worker_sdk::http::with_causes;
 
 use super::ServeArgs;
 use crate::cli::times::duration_ms;
@@ -39,20 +40,23 @@ pub struct HttpArgs {
     /// Where to post to
     #[arg(long, value_name = "URL", required = true)]
     url: Option<String>,
+    /// Certificates (PEM) of authorities that are trusted besides the system's, for https
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
     /// File with the secret that signs requests
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
     /// Longest wait for a connection
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration_ms)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, default_value = "5s", value_parser = duration_ms)]
     connect_timeout: u64,
     /// Longest wait for the whole answer
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration_ms)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, default_value = "60s", value_parser = duration_ms)]
     timeout: u64,
     /// The receiver does no harm when it gets a request twice: unknown outcomes are tried again
     #[arg(long)]
     idempotent: bool,
     /// Longest time for which a failure with a Retry-After is held back
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration_ms)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, default_value = "60s", value_parser = duration_ms)]
     max_hold: u64,
 }
 
@@ -60,9 +64,11 @@ pub struct HttpArgs {
 pub async fn run(args: HttpArgs, common: Common) -> Result<(), Failure> {
     let text = args.url.unwrap_or_default();
     let to = Url::parse(&text).map_err(|why| Failure::Usage(format!("--url {text}: {why}")))?;
-    if to.scheme() != "http" {
-        let why = "only http:// is supported; put a proxy that speaks TLS beside the worker";
-        return Err(Failure::Usage(format!("--url {to}: {why}")));
+    if !matches!(to.scheme(), "http" | "https") {
+        return Err(Failure::Usage(format!("--url {to}: only http:// and https:// are supported")));
+    }
+    if to.scheme() == "http" && args.ca_file.is_some() {
+        return Err(Failure::Usage(format!("--ca-file: {to} is not https, nobody shows a certificate there")));
     }
     if !to.username().is_empty() || to.password().is_some() {
         return Err(Failure::Usage(
@@ -75,6 +81,7 @@ pub async fn run(args: HttpArgs, common: Common) -> Result<(), Failure> {
     let (end, ending) = ending();
     let settings = Settings {
         url: to,
+        authorities: args.ca_file.map_or(Ok(Vec::new()), authorities)?,
         secret,
         connect_timeout_ms: args.connect_timeout,
         timeout_ms: args.timeout,
@@ -84,6 +91,13 @@ pub async fn run(args: HttpArgs, common: Common) -> Result<(), Failure> {
     let http = Http::new(settings, ending).map_err(|why| Failure::Local(why.to_string()))?;
     let handlers = handlers(&args.serve, move |context| http.clone().run(context))?;
     Serving { url: common.at(args.server).url()?, args: args.serve, handlers, does, grace_ms: GRACE_MS }.run(end).await
+}
+
+fn authorities(file: PathBuf) -> Result<Vec<Certificate>, Failure> {
+    let unusable = |why: String| Failure::Usage(format!("--ca-file {}: {why}", file.display()));
+    let text = std::fs::read(&file).map_err(|why| unusable(why.to_string()))?;
+    let found = Certificate::from_pem_bundle(&text).map_err(|why| unusable(with_causes(&why)))?;
+    if found.is_empty() { Err(unusable("it has no certificate in PEM form".to_owned())) } else { Ok(found) }
 }
 
 fn secret(file: Option<PathBuf>) -> Result<Option<Secret>, Failure> {

@@ -50,13 +50,13 @@ impl Passed {
             ("DUALTRACK_EXECUTION_ID", context.execution_id().to_string()),
             ("DUALTRACK_START_TO_CLOSE_MS", context.start_to_close_ms().to_string()),
             ("DUALTRACK_TRACE_ID", context.trace_id().to_owned()),
-            ("TRACEPARENT", context.traceparent()),
         ];
         let reference = context.payload_ref().map(|at| {
             let hash = context.payload_hash().to_string();
             [("DUALTRACK_PAYLOAD_REF", at.to_owned()), ("DUALTRACK_PAYLOAD_SHA256", hash)]
         });
-        let own = own.into_iter().chain(reference.into_iter().flatten());
+        let parent = context.traceparent().map(|parent| ("TRACEPARENT", parent.to_string()));
+        let own = own.into_iter().chain(parent).chain(reference.into_iter().flatten());
         // A name or value with a zero byte could not be passed on at all.
         all.extend(own.filter(|(_, value)| !value.contains('\0')).map(|(name, value)| (name.into(), value.into())));
         all.into_iter().collect()

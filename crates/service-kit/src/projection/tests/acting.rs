@@ -13,8 +13,8 @@ fn it_folds_to_the_end_before_it_acts() {
     world.open(3, 1);
     world.open(2, 2);
     assert_eq!(world.verdicts(), [(2, 1, 1), (3, 1, 1), (2, 2, 1)]);
-    assert_eq!(world.metrics.counters()["projection_verdicts_accepted"], 3);
-    assert_eq!(world.metrics.counters()["projection_records_folded"], 8);
+    assert_eq!(world.metrics.counters()["projection_verdicts_accepted_total"], 3);
+    assert_eq!(world.metrics.counters()["projection_records_folded_total"], 8);
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn an_unknown_outcome_is_never_sent_again_only_decided_anew() {
     assert_eq!(world.verdicts(), [(1, 1, 1), (1, 1, 2)]);
     world.pass(60_000);
     assert_eq!(world.verdicts().len(), 2, "it was read back");
-    assert_eq!(world.metrics.counters()["projection_outcomes_unknown"], 2);
+    assert_eq!(world.metrics.counters()["projection_outcomes_unknown_total"], 2);
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn offsets_seen_before_are_ignored() {
     world.log.write_raw(record);
     world.log.write(0, Vec::new());
     world.run.settle();
-    assert_eq!(world.metrics.counters()["projection_records_seen_again"], 1);
+    assert_eq!(world.metrics.counters()["projection_records_seen_again_total"], 1);
 }
 
 #[test]
@@ -173,4 +173,18 @@ fn dropping_the_future_is_a_crash_at_any_point() {
         next.run.settle();
         assert_eq!(next.verdicts().len(), 1, "{first} before the crash");
     }
+}
+
+#[test]
+fn what_it_holds_is_shown_and_no_longer_once_it_is_given_back() {
+    let mut world = World::new();
+    assert!(world.standings.all().is_empty());
+    world.log.assign(&[0]);
+    world.open(1, 1);
+    let shown = world.standings.all();
+    let Standing { owning, applied } = shown[&PartitionId(0)];
+    assert!(owning && applied == Offset(2), "the opening and the verdict are folded: {shown:?}");
+    world.log.tell(revoke(2));
+    world.run.settle();
+    assert!(world.standings.all().is_empty());
 }

@@ -154,7 +154,7 @@ impl PayloadPort for Shelf {
         key: PayloadKey,
     ) -> impl Future<Output = Result<Option<Bytes>, PayloadUnavailable>> + Send + 'static {
         let content = match self.stored(task, key.clone()) {
-            None if key == PayloadKey::Parameters => Some("params".into()),
+            None if matches!(key, PayloadKey::Parameters { .. }) => Some("params".into()),
             stored => stored,
         };
         ready(Ok(content))
@@ -176,6 +176,7 @@ pub(super) fn assignment(n: u16) -> Assignment {
         payload_hash: Sha256Hash::of(b"params"),
         payload_ref: None,
         trace_id: Text::default(),
+        traceparent: None,
         lease_ms: 6_000,
         heartbeat_ms: 2_000,
         start_to_close_ms: 60_000,

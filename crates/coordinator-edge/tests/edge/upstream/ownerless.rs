@@ -1,0 +1,46 @@
+//! While a partition has no owner, reads say what the rows say, and that it may be behind.
+
+use coordinator_edge::EdgeConfig;
+use serde_json::json;
+use task_events::TaskState;
+
+use crate::upstream::kit::{World, until};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_an_owner_a_task_is_read_from_its_row() {
+    let world = World::new(1);
+    let one = world.start("a", EdgeConfig::default());
+    until("it owns it", || one.surface.owned().len() == 1).await;
+    let done = one.task(json!({"task_type": "t", "payload": 1})).await;
+    let handed = one.poll("t").await;
+    one.finish(&handed.body["assignments"][0], "7").await;
+    let open = one.task(json!({"task_type": "t", "payload": 2})).await;
+    let fresh = one.get(&format!("/api/v1/task/{done}?wait=10s")).await;
+    assert_eq!((&fresh.body["status"], &fresh.body["stale"]), (&json!("SUCCESS"), &json!(false)), "{fresh:?}");
+    let states = || world.store.rows().into_iter().map(|row| row.core.state).collect::<Vec<_>>();
+    until("both rows are written", || states().contains(&TaskState::Success) && states().contains(&TaskState::Created))
+        .await;
+    drop(one);
+
+    let two = world.start_without_owners("b");
+    let of = async |task: &str, what: &str| two.get(&format!("/api/v1/task/{task}{what}")).await;
+    let read = of(&done, "").await;
+    assert_eq!((&read.body["status"], &read.body["stale"]), (&json!("SUCCESS"), &json!(true)), "{read:?}");
+    let mut same = read.body.clone();
+    (same["stale"], same["as_of"]) = (fresh.body["stale"].clone(), fresh.body["as_of"].clone());
+    assert_eq!(same, fresh.body);
+    let position = |body: &serde_json::Value| body["as_of"]["offset"].as_u64().expect("an offset");
+    assert!((1..=position(&fresh.body)).contains(&position(&read.body)), "{read:?}");
+    let result = of(&done, "/result").await;
+    assert_eq!((&result.body["result"], &result.body["stale"]), (&json!(7), &json!(true)), "{result:?}");
+    let waiting = of(&open, "").await;
+    assert_eq!((&waiting.body["status"], &waiting.body["stale"]), (&json!("CREATED"), &json!(true)), "{waiting:?}");
+    of(&open, "/result").await.is_problem("owner_unavailable");
+    // An end that is on record is what was waited for; what is open has not come to one.
+    assert_eq!(of(&done, "?wait=1s").await.body["status"], "SUCCESS");
+    of(&open, "?wait=1s").await.is_problem("owner_unavailable");
+    // Nothing is said of what has no row: it may be owed.
+    let unknown = task_events::TaskId::from_raw(done.parse::<i64>().expect("a number") + 1).expect("an id");
+    of(&unknown.to_string(), "").await.is_problem("owner_unavailable");
+    two.post(&format!("/api/v1/task/{open}/cancel"), "{}").await.is_problem("owner_unavailable");
+}

@@ -1,0 +1,11 @@
+//! `dualtrack-auto-replay`: see the library.
+
+use std::process::ExitCode;
+
+/// The allocator of all our programs (docs/benchmarks.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    service_host::run::<dualtrack_auto_replay::ReplayProgram>()
+}

@@ -1,0 +1,140 @@
+//! `task_payloads`: items of a task in one partition, so that those that come together are one mutation.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::stream::{self, TryStreamExt as _};
+use scylla::client::session::Session;
+use scylla::statement::batch::{Batch, BatchType};
+use scylla::statement::prepared::PreparedStatement;
+use scylla::value::CqlTimestamp;
+use task_events::TaskId;
+
+use super::AT_ONCE;
+use super::connection::{Connection, prepare};
+use super::error::ConnectError;
+use super::life::{Life, alive, expires_at};
+use super::names::key;
+use crate::lifetimes::PAYLOAD_TTL_MS;
+use crate::{PayloadItem, StoreError};
+
+/// Bytes of one batch: of one partition a batch may be as large as a mutation (16 MiB), but it is better
+/// for nodes not to meet such ones.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// The table.
+pub(super) struct Payloads {
+    put: PreparedStatement,
+    get: PreparedStatement,
+}
+
+type Put = (String, String, Bytes, Option<CqlTimestamp>, i64, i32);
+
+impl Payloads {
+    pub async fn prepare(session: &Session) -> Result<Self, ConnectError> {
+        let put = "INSERT INTO task_payloads (task_id, item, bytes, expires_at) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?";
+        let get = "SELECT bytes, expires_at FROM task_payloads WHERE task_id = ? AND item = ?";
+        Ok(Self { put: prepare(session, put).await?, get: prepare(session, get).await? })
+    }
+
+    /// Writes items at a stamp.
+    pub async fn write(
+        &self,
+        to: &Connection,
+        items: Vec<(TaskId, PayloadItem, Bytes)>,
+        (now_ms, at): (i64, i64),
+    ) -> Result<(), StoreError> {
+        let expires_ms = now_ms.saturating_add(PAYLOAD_TTL_MS);
+        let ttl = match Life::until(expires_ms, now_ms) {
+            Life::For(ttl) => ttl,
+            Life::Over => return Ok(()),
+        };
+        // Of one item named twice the later bytes stay.
+        let mut of_task: BTreeMap<TaskId, BTreeMap<String, Bytes>> = BTreeMap::new();
+        for (task, item, bytes) in items {
+            of_task.entry(task).or_default().insert(name(&item), bytes);
+        }
+        let mut batches: Vec<Vec<Put>> = Vec::new();
+        for (task, items) in of_task {
+            let mut size = usize::MAX;
+            for (item, bytes) in items {
+                size = size.saturating_add(bytes.len());
+                if size > BATCH_BYTES {
+                    size = bytes.len();
+                    batches.push(Vec::new());
+                }
+                if let Some(batch) = batches.last_mut() {
+                    batch.push((task.to_string(), item, bytes, expires_at(expires_ms), at, ttl));
+                }
+            }
+        }
+        let written = batches.into_iter().map(|batch| self.write_batch(to, batch));
+        stream::iter(written).buffer_unordered(AT_ONCE).try_collect().await
+    }
+
+    async fn write_batch(&self, to: &Connection, mut puts: Vec<Put>) -> Result<(), StoreError> {
+        if puts.len() == 1 {
+            return match puts.pop() {
+                Some(put) => to.write(&self.put, put).await,
+                None => Ok(()),
+            };
+        }
+        let mut batch = Batch::new(BatchType::Unlogged);
+        puts.iter().for_each(|_| batch.append_statement(self.put.clone()));
+        batch.set_is_idempotent(true);
+        to.write_batch(&batch, &puts).await
+    }
+
+    pub async fn read(
+        &self,
+        from: &Connection,
+        wanted: Vec<(TaskId, PayloadItem)>,
+        now_ms: i64,
+    ) -> Result<Vec<Option<Bytes>>, StoreError> {
+        let read = wanted.into_iter().map(|(task, item)| async move {
+            type Row = (Option<Bytes>, Option<CqlTimestamp>);
+            let found: Option<Row> = from.one(&self.get, (task.to_string(), name(&item))).await?;
+            let found = found.filter(|(_, expires_at)| alive(*expires_at, now_ms));
+            // Not a part of the frame it came in, which would be kept with it.
+            Ok(found.map(|(bytes, _)| Bytes::copy_from_slice(&bytes.unwrap_or_default())))
+        });
+        stream::iter(read).buffered(AT_ONCE).try_collect().await
+    }
+}
+
+/// What an item is called in its task.
+fn name(item: &PayloadItem) -> String {
+    match item {
+        PayloadItem::Parameters { payload_hash } => format!("parameters/{payload_hash}"),
+        PayloadItem::StepOutput { step, output_hash } => format!("step/{output_hash}/{}", key(step)),
+        PayloadItem::Result { result_data_hash } => format!("result/{result_data_hash}"),
+        PayloadItem::ErrorText => "error".to_owned(),
+    }
+}
+
+/// Timestamps for what has no row clock, µs: those of the store's clock, but never one twice, so that of
+/// two writes of a process the later stays, whatever its clock does.
+#[derive(Default)]
+pub(super) struct Stamps(AtomicI64);
+
+impl Stamps {
+    pub fn next(&self, now_ms: i64) -> i64 {
+        let after = |last: i64| last.saturating_add(1).max(now_ms.saturating_mul(1_000));
+        let before = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(after(last)));
+        after(before.unwrap_or_else(|last| last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_rise_whatever_the_clock_does() {
+        let stamps = Stamps::default();
+        let taken = [5, 5, 4, 0, 6].map(|now_ms| stamps.next(now_ms));
+        assert_eq!(taken, [5_000, 5_001, 5_002, 5_003, 6_000]);
+    }
+}

@@ -1,0 +1,93 @@
+//! One call of `write`: a row and what it is found by.
+//!
+//! No logged batch ties them together: it would cost every node of the cluster three writes for one, and
+//! nobody needs it. All of a call has the timestamps of its rows, so repeating it changes nothing, and it
+//! is acknowledged when all of it is; whoever owes the rows repeats it until then, and so does a
+//! successor. Meanwhile what can be found exists: first the rows (and the spans of the lists, which show
+//! nothing by themselves), then the lists of tasks, last those that are read through another list.
+
+use std::collections::BTreeSet;
+
+use futures::future::{BoxFuture, FutureExt as _, try_join_all};
+
+use super::Inner;
+use super::life::Life;
+use super::snapshots::Columns;
+use super::spans::Span;
+use crate::ended::{Entry, entries};
+use crate::lifetimes::{expires_ms, listed_until_ms};
+use crate::listing::Listing;
+use crate::{EndedList, RowKind, RowWrite, SnapshotRow, StoreError};
+
+type Writes<'a> = Vec<BoxFuture<'a, Result<(), StoreError>>>;
+
+/// The writes of a call, by when they may be sent.
+#[derive(Default)]
+struct Plan<'a> {
+    spans: BTreeSet<Span>,
+    rows: Writes<'a>,
+    lists: Writes<'a>,
+    behind: Writes<'a>,
+}
+
+/// Writes rows; `Ok` = all acknowledged.
+pub(super) async fn write(store: &Inner, rows: Vec<RowWrite>) -> Result<(), StoreError> {
+    let now_ms = store.now_ms();
+    let mut plan = Plan::default();
+    for write in rows {
+        plan.add(store, write, now_ms)?;
+    }
+    let Plan { spans, mut rows, lists, behind } = plan;
+    let spans = spans.into_iter().filter(|span| store.spans.is_new(span));
+    rows.extend(spans.map(|span| store.spans.write(&store.nodes, span, now_ms).boxed()));
+    for together in [rows, lists, behind] {
+        try_join_all(together).await?;
+    }
+    Ok(())
+}
+
+impl<'a> Plan<'a> {
+    fn add(&mut self, store: &'a Inner, write: RowWrite, now_ms: i64) -> Result<(), StoreError> {
+        let at = write.timestamp_us;
+        let expires_ms = expires_ms(&write.row, at);
+        let life = Life::until(expires_ms, now_ms);
+        match write.row {
+            RowKind::Snapshot(snapshot) => {
+                let columns = Columns::of(&snapshot)?;
+                self.rows.push(store.snapshots.write(&store.nodes, columns, at, life).boxed());
+                self.add_lists(store, &snapshot, at, now_ms);
+            }
+            RowKind::Key(row) => {
+                self.rows.push(async move { store.keys.write(&store.nodes, &row, at, life).await }.boxed());
+            }
+            RowKind::HistoryOverflow { task_id, entry } => {
+                let write = store.beside.write(&store.nodes, (task_id, entry), at, (expires_ms, life));
+                self.rows.push(write.boxed());
+            }
+        }
+        Ok(())
+    }
+
+    fn add_lists(&mut self, store: &'a Inner, snapshot: &SnapshotRow, at: i64, now_ms: i64) {
+        let id = snapshot.core.id;
+        let until = listed_until_ms(snapshot);
+        for listing in Listing::of(snapshot) {
+            let life = Life::until(until, now_ms);
+            let write = async move { store.listings.write(&store.nodes, (&listing, id), at, (until, life)).await };
+            self.lists.push(write.boxed());
+        }
+        for (entry, until) in entries(snapshot, at) {
+            let life = Life::until(until, now_ms);
+            let (list, later) = match &entry {
+                Entry::ByTime(_) => (EndedList::All, &mut self.lists),
+                Entry::Code(code) => (EndedList::Code(code.clone()), &mut self.behind),
+                Entry::Review(_) => (EndedList::Review, &mut self.behind),
+            };
+            if life != Life::Over {
+                self.spans.insert(Span::of(&list, id, until));
+            }
+            let write = async move { store.ended.write(&store.nodes, (&entry, id), at, (until, life)).await };
+            later.push(write.boxed());
+        }
+    }
+}
