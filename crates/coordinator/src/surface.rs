@@ -148,8 +148,14 @@ impl<C: Clock, P: Peers> Surface<C, P> {
         self.ask_within(task.partition(), Command::Get { task }, HAND_OVER_MS).await
     }
 
-    /// The task once it is terminal, or as it is after so many ms, a minute at most. After a
-    /// hand-over the next owner is asked for the rest of the time.
+    /// The task once it is terminal, or as it is after so many ms, a minute at most; for a new owner it waits
+    /// as [`Self::seen`] does, and not again once the one it asked is gone.
+    pub async fn await_of_owner(&self, task: TaskId, wait_ms: u64) -> Answer {
+        let wait_ms = wait_ms.min(AWAIT_MAX_MS);
+        self.ask_within(task.partition(), Command::Await { task, wait_ms }, HAND_OVER_MS).await
+    }
+
+    /// … and after a hand-over the next owner is asked for the rest of the time.
     pub async fn await_task(&self, task: TaskId, wait_ms: u64) -> Answer {
         let until = self.clock.boot_ms().saturating_add(wait_ms.min(AWAIT_MAX_MS));
         loop {

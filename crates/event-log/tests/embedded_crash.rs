@@ -111,12 +111,15 @@ async fn contents(log: &EmbeddedLog) -> BTreeMap<u16, Vec<String>> {
     out
 }
 
-/// Cuts the newest segment 5 bytes before its last byte that isn't zero.
+/// Cuts the newest segment 5 bytes before its last byte that isn't zero: into its last mark, or into records that
+/// nobody was told of. Killed in between two segments, the newest one holds no entry yet; its header is synced
+/// before anything else happens, so nothing of that file is lost either.
 fn cut_newest(dir: &Path) {
     let segments = std::fs::read_dir(dir.join("segments")).expect("directory").map(|e| e.expect("entry").path());
     let newest = segments.filter(|path| path.extension().is_some_and(|e| e == "seg")).max().expect("segment");
     let bytes = std::fs::read(&newest).expect("file");
-    let last = bytes.iter().rposition(|&byte| byte != 0).expect("some byte");
+    let header = bytes.get(12..16).map_or(0, |len| u32::from_le_bytes(len.try_into().expect("4 bytes"))) as usize;
+    let Some(last) = bytes.iter().rposition(|&byte| byte != 0).filter(|&last| last >= header) else { return };
     OpenOptions::new().write(true).open(&newest).expect("file").set_len(last as u64 - 5).expect("cut");
 }
 

@@ -207,6 +207,44 @@ async fn a_sector_that_was_never_written_in_the_last_batch_is_a_torn_tail_but_no
     assert_eq!(values(&log, 0).await, Ok(vec!["first".into(), big]));
 }
 
+/// What a new segment's file may hold when the roll to it was cut off: anything up to the length of its header.
+#[tokio::test]
+async fn a_segment_that_was_never_finished_is_removed_but_none_that_may_have_held_a_record() {
+    let dir = tempfile::tempdir().expect("dir");
+    let (newest, expected) = small_log(dir.path()).await;
+    let whole = fs::read(&newest).expect("file");
+    let header = &whole[..u32::from_le_bytes(whole[12..16].try_into().expect("4 bytes")) as usize];
+    let name = newest.file_stem().expect("name").to_string_lossy().into_owned();
+    let number = name.parse::<u64>().expect("number") + 1;
+    let next = newest.with_file_name(format!("{number:0width$}.seg", width = name.len()));
+    let half = |zeros: usize| [&header[..header.len() / 2], &vec![0; zeros]].concat();
+    for (torn, what) in [
+        (Vec::new(), "no byte"),
+        (vec![0; header.len()], "only zeros"),
+        (vec![0; 4096], "zeros beyond its header"),
+        (half(0), "half a header"),
+        (half(header.len() - header.len() / 2), "a header whose second block was not written"),
+    ] {
+        fs::write(&next, &torn).expect("write");
+        let log = EmbeddedLog::open(config(dir.path())).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(log.newest_segment(), newest, "{what}");
+        assert!(!next.exists(), "{what}");
+        let found = [values(&log, 0).await.expect("values"), values(&log, 1).await.expect("values")];
+        assert_eq!(found, expected, "{what}");
+        drop(log);
+        // The one before it is sealed only once it was whole and synced: then it is no longer a torn one.
+        let index = newest.with_extension("idx");
+        fs::write(&next, &torn).expect("write");
+        fs::write(&index, b"sealed").expect("write");
+        let refused = EmbeddedLog::open(config(dir.path())).map(|_| ());
+        assert!(matches!(&refused, Err(LogError::Damaged { file, .. }) if *file == next.display().to_string()));
+        fs::remove_file(&index).expect("remove");
+    }
+    fs::write(&next, [half(header.len()), whole[header.len()..].to_vec()].concat()).expect("write");
+    let refused = EmbeddedLog::open(config(dir.path())).map(|_| ());
+    assert!(matches!(&refused, Err(LogError::Damaged { file, .. }) if *file == next.display().to_string()));
+}
+
 #[tokio::test]
 async fn older_segments_are_whole_or_refused() {
     let dir = tempfile::tempdir().expect("dir");

@@ -20,6 +20,7 @@ mod listings;
 mod migrations;
 mod names;
 mod payloads;
+mod recent;
 mod small;
 mod snapshots;
 mod spans;
@@ -43,8 +44,10 @@ pub use self::migrations::{Schema, check, migrate};
 use self::checkpoints::Checkpoints;
 use self::connection::Connection;
 use self::ended::Ended;
+use self::gate::Gate;
 use self::listings::Listings;
 use self::payloads::{Payloads, Stamps};
+use self::recent::Recent;
 use self::small::{Acked, Beside, Keys, Secrets};
 use self::snapshots::Snapshots;
 use self::spans::Spans;
@@ -58,6 +61,9 @@ use crate::{
 /// Requests of one call that are made at once, at most: it shares the session with others.
 const AT_ONCE: usize = 64;
 
+/// Part of all requests on their way that may be writes of rows: see [`writing`].
+const PART_OF_ROWS: usize = 4;
+
 /// The store in a keyspace. Clones share one session, which ends with the last of them.
 #[derive(Clone)]
 pub struct CassandraStore {
@@ -66,6 +72,7 @@ pub struct CassandraStore {
 
 struct Inner {
     nodes: Connection,
+    rows_at_once: Gate,
     clock: Clock,
     stamps: Stamps,
     snapshots: Snapshots,
@@ -75,6 +82,7 @@ struct Inner {
     ended: Ended,
     spans: Spans,
     payloads: Payloads,
+    recent: Recent,
     checkpoints: Checkpoints,
     acked: Acked,
     secrets: Secrets,
@@ -109,11 +117,13 @@ impl CassandraStore {
                 ended: Ended::prepare(&session).await?,
                 spans: Spans::prepare(&session).await?,
                 payloads: Payloads::prepare(&session).await?,
+                recent: Recent::new(),
                 checkpoints: Checkpoints::prepare(&session).await?,
                 acked: Acked::prepare(&session).await?,
                 secrets: Secrets::prepare(&session, config.consistency).await?,
                 stamps: Stamps::default(),
                 clock: config.clock.clone(),
+                rows_at_once: Gate::new((config.max_in_flight / PART_OF_ROWS).max(1), config.request_timeout),
                 nodes: Connection::new(session, &config),
             };
             Ok(Self { inner: Arc::new(inner) })
@@ -217,7 +227,13 @@ impl SnapshotStore for CassandraStore {
     ) -> impl Future<Output = Answer<()>> + Send + 'static {
         let store = self.inner.clone();
         let stamp = store.stamp();
-        async move { store.payloads.write(&store.nodes, items, (store.now_ms(), stamp)).await }.boxed()
+        async move {
+            let (now_ms, parameters) = (store.now_ms(), Recent::worth_keeping(&items));
+            let expires_ms = store.payloads.write(&store.nodes, items, (now_ms, stamp)).await?;
+            store.recent.keep(parameters, expires_ms);
+            Ok(())
+        }
+        .boxed()
     }
 
     fn payloads(
@@ -225,7 +241,16 @@ impl SnapshotStore for CassandraStore {
         wanted: Vec<(TaskId, PayloadItem)>,
     ) -> impl Future<Output = Answer<Vec<Option<Bytes>>>> + Send + 'static {
         let store = self.inner.clone();
-        async move { store.payloads.read(&store.nodes, wanted, store.now_ms()).await }.boxed()
+        async move {
+            let now_ms = store.now_ms();
+            let mut found: Vec<Option<Bytes>> =
+                wanted.iter().map(|(task, item)| store.recent.get(*task, item, now_ms)).collect();
+            let missing = wanted.into_iter().zip(&found).filter(|(_, here)| here.is_none()).map(|(one, _)| one);
+            let mut read = store.payloads.read(&store.nodes, missing.collect(), now_ms).await?.into_iter();
+            found.iter_mut().filter(|here| here.is_none()).for_each(|here| *here = read.next().flatten());
+            Ok(found)
+        }
+        .boxed()
     }
 
     fn put_acked(&self, partition: PartitionId, offset: Offset) -> impl Future<Output = Answer<()>> + Send + 'static {

@@ -23,6 +23,16 @@ pub(super) struct Known {
     pub stale: bool,
 }
 
+impl Known {
+    const fn fresh(seen: TaskSeen) -> Self {
+        Self { seen, stale: false }
+    }
+}
+
+fn is_ownerless(failure: &Failure) -> bool {
+    failure.0.code == Code::OwnerUnavailable
+}
+
 impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
     pub(super) async fn task(State(edge): State<Self>, id: Part, request: Request) -> Answered {
         let task = task_of(id)?;
@@ -31,11 +41,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
             edge.known(task, |_| true).await?
         } else {
             let shutdown = request.extensions().get::<Shutdown>().cloned().unwrap_or_default();
-            match edge.awaited(task, wait, &shutdown).await {
-                Ok(seen) => Known { seen, stale: false },
-                // Only an end is what was waited for.
-                Err(failure) => edge.stored(task, failure, |row| row.core.state.is_terminal()).await?,
-            }
+            edge.known_end(task, wait, &shutdown).await?
         };
         let view = TaskView { stale: known.stale, ..view_of(&known.seen.row, known.seen.as_of) };
         reply::json(StatusCode::OK, &view)
@@ -53,42 +59,40 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
         self.known_partition(task)?;
         let answer = self.surface.seen(task).await;
         match self.seen_of(answer, task).await {
-            Ok(seen) => Ok(Known { seen, stale: false }),
-            Err(failure) => self.stored(task, failure, good).await,
+            Err(failure) if is_ownerless(&failure) => match self.stored(task, good).await {
+                Some(known) => Ok(known),
+                // What no row tells may come from a new owner, for which everything else waits as long.
+                None => self.seen(task).await.map(Known::fresh),
+            },
+            seen => seen.map(Known::fresh),
+        }
+    }
+
+    // The task once it is terminal: an end on record is what was waited for, whether an owner is there or not.
+    async fn known_end(&self, task: TaskId, wait: u64, shutdown: &Shutdown) -> Result<Known, Failure> {
+        self.known_partition(task)?;
+        let ended = |row: &SnapshotRow| row.core.state.is_terminal();
+        let started = self.clock.boot_ms();
+        let mut answer = awaited(task, self.surface.await_of_owner(task, wait), shutdown).await?;
+        if answer.is_away() {
+            if let Some(known) = self.stored(task, ended).await {
+                return Ok(known);
+            }
+            let left = wait.saturating_sub(self.clock.boot_ms() - started);
+            answer = awaited(task, self.surface.await_task(task, left), shutdown).await?;
+        }
+        match self.seen_of(answer, task).await {
+            Err(failure) if is_ownerless(&failure) => self.stored(task, ended).await.ok_or(failure),
+            seen => seen.map(Known::fresh),
         }
     }
 
     // Of a task without a row nothing is known, not even that it does not exist: it may be owed.
-    async fn stored(
-        &self,
-        task: TaskId,
-        failure: Failure,
-        good: impl Fn(&SnapshotRow) -> bool,
-    ) -> Result<Known, Failure> {
-        if failure.0.code != Code::OwnerUnavailable {
-            return Err(failure);
-        }
+    async fn stored(&self, task: TaskId, good: impl Fn(&SnapshotRow) -> bool) -> Option<Known> {
         let rows = self.store.snapshots(vec![task]).await.unwrap_or_default();
-        match rows.into_iter().flatten().find(good) {
-            Some(row) => {
-                let as_of = Offset(row.row.applied_offset.0 + 1);
-                Ok(Known { seen: TaskSeen { row, as_of }, stale: true })
-            }
-            None => Err(failure),
-        }
-    }
-
-    // A server that shuts down does not wait for tasks.
-    async fn awaited(&self, task: TaskId, wait: u64, shutdown: &Shutdown) -> Result<TaskSeen, Failure> {
-        self.known_partition(task)?;
-        let waits = Box::pin(self.surface.await_task(task, wait));
-        match select(waits, shutdown.requested()).await {
-            Either::Left((answer, _)) => self.seen_of(answer, task).await,
-            Either::Right(_) => {
-                let text = "the instance shuts down and waits no longer; ask again";
-                Err(Problem::new(Code::Draining, text).fact("task_id", task.to_string()).into())
-            }
-        }
+        let row = rows.into_iter().flatten().find(good)?;
+        let as_of = Offset(row.row.applied_offset.0 + 1);
+        Some(Known { seen: TaskSeen { row, as_of }, stale: true })
     }
 
     /// Refuses the id of a partition that there is not, for which no owner ever comes.
@@ -98,5 +102,16 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
 
     async fn seen_of(&self, answer: Answer, task: TaskId) -> Result<TaskSeen, Failure> {
         if let Answer::Task(seen) = answer { Ok(*seen) } else { Err(self.refusal(answer, task).await) }
+    }
+}
+
+// A server that shuts down does not wait for tasks.
+async fn awaited(task: TaskId, answer: impl Future<Output = Answer>, shutdown: &Shutdown) -> Result<Answer, Failure> {
+    match select(Box::pin(answer), shutdown.requested()).await {
+        Either::Left((answer, _)) => Ok(answer),
+        Either::Right(_) => {
+            let text = "the instance shuts down and waits no longer; ask again";
+            Err(Problem::new(Code::Draining, text).fact("task_id", task.to_string()).into())
+        }
     }
 }

@@ -6,6 +6,7 @@ mod imports;
 mod kit;
 mod metrics;
 mod nouns;
+mod patience;
 mod processes;
 #[path = "../../../rest-client/tests/shared/request.rs"]
 mod request;

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use service_kit::metrics::PREFIX;
 use service_kit::{Described, Measure};
 
-use crate::kit::{Dev, until};
+use crate::kit::Dev;
+use crate::patience::until;
 
 const INTRODUCTION: &str = "\
 # Metrics

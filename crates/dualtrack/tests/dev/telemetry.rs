@@ -5,7 +5,8 @@ use std::process::{Child, Stdio};
 
 use ::telemetry::testing::{Collector, Received};
 
-use crate::kit::{Dev, program, until};
+use crate::kit::{Dev, program};
+use crate::patience::until;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const UNRECORDED: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";

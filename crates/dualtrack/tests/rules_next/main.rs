@@ -13,10 +13,11 @@ use std::process::{Child, Command, Stdio};
 use event_log::conformance::broker::Broker;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use service_kit::{Clock as _, SystemClock};
 
-/// Longest wait for anything; only a defect reaches it.
-const PATIENCE_MS: u64 = 90_000;
+use patience::until;
+
+#[path = "../dev/patience.rs"]
+mod patience;
 
 fn newer() -> Command {
     clean(Command::new(env!("CARGO_BIN_EXE_dualtrack")))
@@ -113,18 +114,6 @@ impl Drop for Dev {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "between two looks at another process")]
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let limit = SystemClock.boot_ms() + PATIENCE_MS;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(SystemClock.boot_ms() < limit, "never came: {what}");
-        std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
 

@@ -145,7 +145,8 @@ fn read_head(path: &Path, meta: &Meta) -> io::Result<Result<Head, String>> {
     let bytes = window.get(0, len)?;
     Ok(match SegmentHeader::decode(bytes, meta.partitions) {
         Ok(header) => Ok(Head::Whole(header)),
-        Err(reason) if file_len < len as u64 || bytes.iter().all(|&byte| byte == 0) => Ok(Head::Torn(reason)),
+        // No longer than its header it holds no entry; of longer ones zeros are what was never written.
+        Err(reason) if file_len <= len as u64 || bytes.iter().all(|&byte| byte == 0) => Ok(Head::Torn(reason)),
         Err(reason) => Err(reason),
     })
 }

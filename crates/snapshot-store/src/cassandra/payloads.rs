@@ -39,17 +39,17 @@ impl Payloads {
         Ok(Self { put: prepare(session, put).await?, get: prepare(session, get).await? })
     }
 
-    /// Writes items at a stamp.
+    /// Writes items at a stamp; says when their life ends.
     pub async fn write(
         &self,
         to: &Connection,
         items: Vec<(TaskId, PayloadItem, Bytes)>,
         (now_ms, at): (i64, i64),
-    ) -> Result<(), StoreError> {
+    ) -> Result<i64, StoreError> {
         let expires_ms = now_ms.saturating_add(PAYLOAD_TTL_MS);
         let ttl = match Life::until(expires_ms, now_ms) {
             Life::For(ttl) => ttl,
-            Life::Over => return Ok(()),
+            Life::Over => return Ok(expires_ms),
         };
         // Of one item named twice the later bytes stay.
         let mut of_task: BTreeMap<TaskId, BTreeMap<String, Bytes>> = BTreeMap::new();
@@ -71,7 +71,8 @@ impl Payloads {
             }
         }
         let written = batches.into_iter().map(|batch| self.write_batch(to, batch));
-        stream::iter(written).buffer_unordered(AT_ONCE).try_collect().await
+        stream::iter(written).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+        Ok(expires_ms)
     }
 
     async fn write_batch(&self, to: &Connection, mut puts: Vec<Put>) -> Result<(), StoreError> {

@@ -5,6 +5,10 @@
 //! is acknowledged when all of it is; whoever owes the rows repeats it until then, and so does a
 //! successor. Meanwhile what can be found exists: first the rows (and the spans of the lists, which show
 //! nothing by themselves), then the lists of tasks, last those that are read through another list.
+//!
+//! All of it is behind the log anyway, and so it waits in a queue of its own: only so many of these writes
+//! take places of the gate at a time, and payloads and reads, for which a task waits, find others. What waits
+//! here has time to change again, which is one write less.
 
 use std::collections::BTreeSet;
 
@@ -41,8 +45,15 @@ pub(super) async fn write(store: &Inner, rows: Vec<RowWrite>) -> Result<(), Stor
     let spans = spans.into_iter().filter(|span| store.spans.is_new(span));
     rows.extend(spans.map(|span| store.spans.write(&store.nodes, span, now_ms).boxed()));
     for together in [rows, lists, behind] {
-        try_join_all(together).await?;
+        try_join_all(together.into_iter().map(|write| in_turn(store, write))).await?;
     }
+    Ok(())
+}
+
+async fn in_turn(store: &Inner, write: BoxFuture<'_, Result<(), StoreError>>) -> Result<(), StoreError> {
+    let place = store.rows_at_once.enter().await?;
+    write.await?;
+    place.answered();
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! While a partition has no owner, reads say what the rows say, and that it may be behind.
 
+use std::time::{Duration, Instant};
+
 use coordinator_edge::EdgeConfig;
 use serde_json::json;
 use task_events::TaskState;
@@ -36,11 +38,49 @@ async fn without_an_owner_a_task_is_read_from_its_row() {
     let waiting = of(&open, "").await;
     assert_eq!((&waiting.body["status"], &waiting.body["stale"]), (&json!("CREATED"), &json!(true)), "{waiting:?}");
     of(&open, "/result").await.is_problem("owner_unavailable");
-    // An end that is on record is what was waited for; what is open has not come to one.
-    assert_eq!(of(&done, "?wait=1s").await.body["status"], "SUCCESS");
+    // An end that is on record is what was waited for, at once; what is open has not come to one.
+    let asked = Instant::now();
+    assert_eq!(of(&done, "?wait=60s").await.body["status"], "SUCCESS");
+    assert!(asked.elapsed() < Duration::from_secs(30), "{:?}", asked.elapsed());
     of(&open, "?wait=1s").await.is_problem("owner_unavailable");
     // Nothing is said of what has no row: it may be owed.
     let unknown = task_events::TaskId::from_raw(done.parse::<i64>().expect("a number") + 1).expect("an id");
     of(&unknown.to_string(), "").await.is_problem("owner_unavailable");
     two.post(&format!("/api/v1/task/{open}/cancel"), "{}").await.is_problem("owner_unavailable");
+}
+
+/// What no row tells is waited for like everything else, 5 s; a new owner that comes meanwhile answers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_no_row_tells_is_waited_for_until_an_owner_comes() {
+    let world = World::new(1);
+    let two = world.start_without_owners("b");
+    let one = world.start("a", EdgeConfig::default());
+    until("it owns it", || one.surface.owned().len() == 1).await;
+    let open = one.task(json!({"task_type": "t", "payload": 1})).await;
+    until("its row is written", || !world.store.rows().is_empty()).await;
+    drop(one);
+
+    let unknown = task_events::TaskId::from_raw(open.parse::<i64>().expect("a number") + 1).expect("an id");
+    let of = async |path: String| {
+        let asked = Instant::now();
+        (two.get(&format!("/api/v1/task/{path}")).await, asked.elapsed())
+    };
+    let owner_comes = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        world.start("c", EdgeConfig::default())
+    };
+    let (row, result, nobody, ended, _three) = tokio::join!(
+        of(open.clone()),
+        of(format!("{open}/result")),
+        of(unknown.to_string()),
+        of(format!("{open}?wait=5s")),
+        owner_comes
+    );
+    assert_eq!(row.0.body["stale"], true, "{row:?}");
+    result.0.is_problem("no_result");
+    nobody.0.is_problem("task_unknown");
+    assert_eq!((&ended.0.body["status"], &ended.0.body["stale"]), (&json!("CREATED"), &json!(false)), "{ended:?}");
+    for (answer, took) in [&result, &nobody] {
+        assert!(*took >= Duration::from_millis(2_500), "before there was an owner: {answer:?} after {took:?}");
+    }
 }
