@@ -1,8 +1,8 @@
 //! The consistency guard: does the snapshot row say what the fold says?
 //!
 //! Pure bookkeeping per task: when to read the row, for how long to wait, what the rows read so far
-//! mean. A row is good once it holds the event that gave the pen. One that is behind is read again,
-//! for 5 s at most; then the log alone is the witness.
+//! mean. A row is good once it holds the event that gave the pen. One that is behind is read again, less
+//! and less often, for 5 s at most; then the log alone is the witness.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +11,9 @@ use task_core::decide::View;
 use task_events::{EventSequence, Offset, TaskId, Witness};
 
 use crate::ReplayConfig;
+
+/// Longest wait before a row that is behind is read again, ms.
+const PAUSE_MAX_MS: u64 = 1_000;
 
 /// What the guard says about a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,8 @@ struct Entry {
     version: EventSequence,
     give_up_at: u64,
     read_at: u64,
+    /// Wait before the next look, ms.
+    pause: u64,
     reading: bool,
     found: Found,
 }
@@ -46,6 +51,14 @@ enum Found {
     Nothing,
     Agrees,
     Differs,
+}
+
+impl Entry {
+    // A row that is behind is late because the store is: looking more often makes it later.
+    fn read_ended(&mut self, now: u64) {
+        (self.reading, self.read_at) = (false, now.saturating_add(self.pause));
+        self.pause = (self.pause * 2).min(PAUSE_MAX_MS);
+    }
 }
 
 /// The guard of one partition.
@@ -80,6 +93,7 @@ impl Guard {
             version,
             give_up_at: now.saturating_add(self.wait_ms),
             read_at: now,
+            pause: self.reread_ms,
             reading: false,
             found: Found::Nothing,
         };
@@ -132,7 +146,7 @@ impl Guard {
         now: u64,
     ) -> Option<Finding> {
         let entry = self.entries.get_mut(&task).filter(|entry| entry.version == view.core.version)?;
-        (entry.reading, entry.read_at) = (false, now.saturating_add(self.reread_ms));
+        entry.read_ended(now);
         let row = row?;
         let at = row.row.applied_offset;
         // A row ahead of our fold is judged once the fold has caught up with it.
@@ -156,7 +170,7 @@ impl Guard {
     /// The store could not answer for a task.
     pub fn unread(&mut self, task: TaskId, now: u64) {
         if let Some(entry) = self.entries.get_mut(&task) {
-            (entry.reading, entry.read_at) = (false, now.saturating_add(self.reread_ms));
+            entry.read_ended(now);
         }
     }
 

@@ -249,7 +249,7 @@ pub struct Owner {
     acked: Offset,
     acked_sent: Offset,
     acked_at_ms: u64,
-    rows_writing: usize,
+    rows_writing: bool,
     checkpoint: Option<Checkpoint>,
     ring: HashRing,
 
@@ -314,7 +314,7 @@ impl Owner {
         at = at.min(later(self.acting.next_due())).min(later(self.judged.next_due()));
         at = at.min(later(self.deadlines.next_due())).min(later(self.draining));
         at = at.min(later(self.polls.front().map(|poll| poll.until_ms)));
-        if self.rows_writing < rows::WRITES {
+        if !self.rows_writing {
             at = at.min(later(self.owed.next_due()));
         }
         if self.phase == Phase::Owning {

@@ -92,7 +92,7 @@ impl Program for ReplayProgram {
 
     async fn serve(started: Started<Settings>) -> Result<(), RunError> {
         let (shutdown, settings) = (&started.shutdown, &started.settings);
-        let log = connected(shutdown, || settings.log.connect(Self::NAME)).await?;
+        let log = connected(shutdown, || settings.log.connect_unhurried(Self::NAME)).await?;
         let store = connected(shutdown, || settings.store.connect()).await?;
         started.announce(Self::NAME, &format!("{}, {}", settings.log, settings.store));
         let Started { settings, listener, instance, url, incarnation, metrics, spans, shutdown } = started;

@@ -28,7 +28,7 @@ pub struct Settings {
 pub struct ReplaySection {
     /// Longest wait for a snapshot row to catch up, ms.
     pub guard_wait_ms: u64,
-    /// Wait before a row that is behind is read again, ms.
+    /// Wait before a row that is behind is read again, ms; doubled each time, up to 1 s.
     pub guard_reread_ms: u64,
     /// Tasks per batched read.
     pub batch: usize,

@@ -39,6 +39,9 @@ use figure::{Figure, Group};
 /// Partitions of the log in every figure.
 const PARTITIONS: u16 = 16;
 
+/// Load on engines before the figure of throughput, s: as long as their compilers take much of the machine.
+const STACK_WARM_UP: u64 = 180;
+
 /// Arguments of the benchmarks.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example:\n  dualtrack bench --seconds 60 --dir /tmp")]
@@ -52,6 +55,10 @@ pub struct BenchArgs {
     /// Length of each timed part
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=3600))]
     seconds: u64,
+    /// Seconds of the same load before the throughput figure begins: a sixth of its length, 3 at least; with
+    /// --stack 180, for Cassandra and Kafka compile what they run for minutes
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    warm_up: Option<u64>,
     /// Also write the figures into this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -113,6 +120,12 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Length of the load before the figure of throughput, s.
+    fn warm_up(&self) -> u64 {
+        let usual = if self.args.stack { STACK_WARM_UP } else { (self.args.seconds / 6).max(3) };
+        self.args.warm_up.unwrap_or(usual)
+    }
+
     /// Says what goes on; on a terminal only, indicatif sees to that.
     fn says(&self, what: &str) {
         self.bar.set_message(what.to_owned());

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use assignment_lock::RedisLock;
-use event_log::{KafkaLog, LogError, TopicSpec};
+use event_log::{KafkaConfig, KafkaLog, LogError, TopicSpec};
 use futures::future::{Either, select};
 use service_kit::{Clock as _, Shutdown, SystemClock};
 use snapshot_store::{CassandraStore, ConnectError};
@@ -25,6 +25,10 @@ const TELL_MS: u64 = 5_000;
 
 /// Pause between two tries, ms.
 const AGAIN_MS: u64 = 500;
+
+/// What gathers for one that reads without hurry: so long, or so many bytes.
+const GATHERS_FOR: Duration = Duration::from_millis(50);
+const GATHERED_BYTES: u32 = 64 << 10;
 
 /// Why an engine cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -132,6 +136,17 @@ impl LogSection {
     /// [`EngineError`].
     pub async fn connect(&self, client_id: &str) -> Result<KafkaLog, EngineError> {
         let (config, spec) = self.kafka(client_id)?;
+        KafkaLog::open(config, &spec).await.map_err(EngineError::of_log)
+    }
+
+    /// [`LogSection::connect`] for a service whose decisions nobody waits for in that very moment: what it reads
+    /// gathers for 50 ms, which spares the broker most of its answers.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub async fn connect_unhurried(&self, client_id: &str) -> Result<KafkaLog, EngineError> {
+        let (config, spec) = self.kafka(client_id)?;
+        let config = KafkaConfig { fetch_min_bytes: GATHERED_BYTES, fetch_wait: GATHERS_FOR, ..config };
         KafkaLog::open(config, &spec).await.map_err(EngineError::of_log)
     }
 

@@ -18,6 +18,7 @@ mod gate;
 mod life;
 mod listings;
 mod migrations;
+mod mutation;
 mod names;
 mod payloads;
 mod recent;
@@ -131,7 +132,8 @@ impl CassandraStore {
         .boxed()
     }
 
-    /// Writes that this session has sent, for metrics. A batch counts as one: it is of one partition.
+    /// Mutations that this session has sent: rows of one partition that were written at once. Several may share a
+    /// request.
     pub fn mutations(&self) -> u64 {
         self.inner.nodes.mutations()
     }

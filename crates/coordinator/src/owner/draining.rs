@@ -29,8 +29,7 @@ impl Owner {
         let Some(until) = self.draining else { return };
         // With records outstanding a claim under way is what settles them.
         let claiming = matches!(self.phase, Phase::Claiming { retry_ms: None }) && !self.flight.is_empty();
-        let settled =
-            self.flight.is_empty() && self.creates.is_empty() && self.owed.is_empty() && self.rows_writing == 0;
+        let settled = self.flight.is_empty() && self.creates.is_empty() && self.owed.is_empty() && !self.rows_writing;
         if self.phase == Phase::Done || self.phase == Phase::Owning && !settled && now.boot_ms < until {
             return;
         }

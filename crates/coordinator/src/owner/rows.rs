@@ -9,9 +9,9 @@ use super::owed::Owes;
 use super::{Alarm, Effect, Now, Owner, Phase, Ticket};
 use crate::derived::{Changed, Derived, beside_row, closed_row, derive, key_row, open_row};
 
-/// Rows in one write, and writes under way, per partition.
+/// Rows in one write; a partition has one under way. What waits meanwhile may change again, which is one write
+/// less: the slower the store, the fewer rows it is given.
 const ROWS_PER_WRITE: usize = 128;
-pub(super) const WRITES: usize = 4;
 
 /// What an open task's owed row holds in memory: the fact alone, the row is the fold's.
 const OPEN_BYTES: usize = 256;
@@ -31,14 +31,11 @@ impl Owner {
 
     /// Writes what is due.
     pub(super) fn flush_rows(&mut self, now: Now) {
-        while self.rows_writing < WRITES {
-            let due = self.owed.take_due(now.boot_ms, ROWS_PER_WRITE);
-            if due.is_empty() {
-                break;
-            }
+        let due = if self.rows_writing { Vec::new() } else { self.owed.take_due(now.boot_ms, ROWS_PER_WRITE) };
+        if !due.is_empty() {
             let rows = due.iter().filter_map(|what| self.row_of(*what)).collect();
             let ticket = self.ticket(Call::Rows(due));
-            self.rows_writing += 1;
+            self.rows_writing = true;
             self.out.push(Effect::WriteRows(ticket, rows));
         }
         self.note_acked(now);
@@ -98,7 +95,7 @@ impl Owner {
     /// Rows were written, or not: the row clock makes writing them again harmless.
     pub(super) fn rows_written(&mut self, now: Now, ticket: Ticket, answer: Result<(), StoreError>) {
         let Some(Call::Rows(rows)) = self.calls.remove(&ticket) else { return };
-        self.rows_writing = self.rows_writing.saturating_sub(1);
+        self.rows_writing = false;
         match answer {
             Ok(()) => self.owed.acknowledged(&rows),
             Err(_) => {

@@ -97,7 +97,7 @@ impl Owner {
             acked: start.acked,
             acked_sent: start.acked,
             acked_at_ms: 0,
-            rows_writing: 0,
+            rows_writing: false,
             checkpoint: None,
             ring,
             lock: LockState::default(),

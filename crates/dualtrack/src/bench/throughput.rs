@@ -51,8 +51,7 @@ pub async fn take(run: &Run<'_>) -> anyhow::Result<Vec<Figure>> {
     }
     let plan = Plan { open: run.args.open, batch: BATCH, total: u64::MAX / 2, failing: true, labelled: false };
     let load = Load::start(&world.client()?, plan, None);
-    let warm_us = (run.args.seconds * 1_000_000 / 6).max(3_000_000);
-    let begin = until(run, &mut world, &load, boot_us() + warm_us).await?;
+    let begin = until(run, &mut world, &load, boot_us() + run.warm_up() * 1_000_000).await?;
     let engines = if run.args.stack { listeners(&suite::ports())? } else { BTreeMap::new() };
     let cpu_begin = Cpu::now(&world, &engines);
     let end = until(run, &mut world, &load, begin.at_us + run.args.seconds * 1_000_000).await?;

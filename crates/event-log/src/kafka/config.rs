@@ -39,6 +39,9 @@ pub struct KafkaConfig {
     /// How long a fetch waits at the end of the log, 1–500 ms; also how long a newly opened tail
     /// may wait for its first fetch. Default 50 ms.
     pub fetch_wait: Duration,
+    /// Bytes for which a fetch waits, as long as it may, 1 B – 1 MiB. Default 1: the newest record at once. Who
+    /// does not need that asks for more, and the broker answers it less often.
+    pub fetch_min_bytes: u32,
     /// Bytes that one tail holds for a slow reader before its partition is paused. Default 8 MiB.
     pub tail_buffer_bytes: usize,
     /// Check the crc32c of fetched batches (audit-report does). Default true: it costs little.
@@ -67,6 +70,7 @@ impl KafkaConfig {
             max_in_flight_bytes: 128 << 20,
             max_record_bytes: (2 << 20) + (64 << 10),
             fetch_wait: Duration::from_millis(50),
+            fetch_min_bytes: 1,
             tail_buffer_bytes: 8 << 20,
             check_crcs: true,
             session_timeout: Duration::from_secs(6),
@@ -90,6 +94,10 @@ impl KafkaConfig {
         within("delivery_timeout", self.delivery_timeout, 1_000, 120_000)?;
         within("request_timeout", self.request_timeout, 100, 60_000)?;
         within("fetch_wait", self.fetch_wait, 1, 500)?;
+        if !(1..=1 << 20).contains(&self.fetch_min_bytes) {
+            let text = format!("fetch_min_bytes = {} is not in 1..={}", self.fetch_min_bytes, 1 << 20);
+            return Err(LogError::Refused(text));
+        }
         within("session_timeout", self.session_timeout, 1_000, 60_000)?;
         // The revocation waits inside poll, which must come back before max.poll.interval.ms.
         within("revoke_deadline", self.revoke_deadline, 0, 50_000)
@@ -152,7 +160,7 @@ impl KafkaConfig {
             ("check.crcs", self.check_crcs.to_string()),
             ("enable.partition.eof", "false".into()),
             ("allow.auto.create.topics", "false".into()),
-            ("fetch.min.bytes", "1".into()),
+            ("fetch.min.bytes", self.fetch_min_bytes.to_string()),
             ("fetch.wait.max.ms", ms(fetch_wait)),
             ("fetch.queue.backoff.ms", "50".into()),
             ("fetch.error.backoff.ms", "100".into()),

@@ -25,8 +25,9 @@ use super::positions;
 use super::route::{Arrival, Route};
 use crate::{LogError, OffsetRange};
 
-/// How long one poll waits; closed tails are unassigned and lanes end within it.
+/// How long one poll waits; closed tails are unassigned and lanes end within it, or so many records.
 const POLL: Duration = Duration::from_millis(50);
+const LOOK_EVERY: u32 = 64;
 
 pub(super) type Client = BaseConsumer<Quiet>;
 
@@ -139,17 +140,25 @@ impl Lane {
     }
 
     fn run(&self) {
+        let mut taken = 0;
         while !self.stopped.load(Ordering::Acquire) {
             match self.client.poll(POLL) {
                 Some(Ok(message)) => {
                     if let Some(record) = record_of(&message) {
                         self.deliver(record);
                     }
+                    taken += 1;
                 }
-                Some(Err(error)) => self.failed(&error),
-                None => {}
+                Some(Err(error)) => {
+                    self.failed(&error);
+                    taken = LOOK_EVERY;
+                }
+                None => taken = LOOK_EVERY,
             }
-            self.drop_closed();
+            if taken >= LOOK_EVERY {
+                self.drop_closed();
+                taken = 0;
+            }
         }
     }
 

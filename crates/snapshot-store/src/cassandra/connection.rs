@@ -1,25 +1,31 @@
 //! The session with the nodes: what is sent goes through here, in a place of the gate, prepared and
 //! within its time.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use futures::stream::{self, TryStreamExt as _};
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
+use scylla::cluster::ClusterState;
 use scylla::deserialize::row::DeserializeRow;
 use scylla::frame::types::{Consistency, SerialConsistency};
 use scylla::policies::load_balancing::DefaultPolicy;
 use scylla::response::{PagingState, PagingStateResponse};
-use scylla::serialize::batch::BatchValues;
 use scylla::serialize::row::SerializeRow;
-use scylla::statement::batch::Batch;
+use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 use secrecy::ExposeSecret as _;
+use uuid::Uuid;
 
+use super::AT_ONCE;
 use super::config::{CassandraConfig, CassandraConsistency};
 use super::error::ConnectError;
 use super::gate::Gate;
+use super::mutation::{Mutation, Row, together};
 use super::tls::client_config;
 use crate::StoreError;
 
@@ -95,7 +101,7 @@ impl Connection {
         Self { session, gate, mutations: AtomicU64::new(0) }
     }
 
-    /// Writes that were sent, a batch counts as one.
+    /// Mutations that were sent: writes of one partition.
     pub fn mutations(&self) -> u64 {
         self.mutations.load(Ordering::Relaxed)
     }
@@ -109,11 +115,39 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a batch: of one partition, and so one mutation.
-    pub async fn write_batch(&self, batch: &Batch, values: impl BatchValues) -> Result<(), StoreError> {
+    /// Sends mutations, those that go to the same nodes together. With a second gate each request waits for a
+    /// place there first.
+    pub async fn write_all(&self, mutations: Vec<Mutation>, behind: Option<&Gate>) -> Result<(), StoreError> {
+        let state = self.session.get_cluster_state();
+        let requests = together(mutations, |mutation| home(&state, mutation));
+        let sent = requests.into_iter().map(|request| async move {
+            match behind {
+                Some(gate) => {
+                    let place = gate.enter().await?;
+                    self.send(request).await?;
+                    place.answered();
+                }
+                None => self.send(request).await?,
+            }
+            Ok(())
+        });
+        stream::iter(sent).buffer_unordered(AT_ONCE).try_collect().await
+    }
+
+    async fn send(&self, request: Vec<Mutation>) -> Result<(), StoreError> {
         let place = self.gate.enter().await?;
-        self.mutations.fetch_add(1, Ordering::Relaxed);
-        self.session.batch(batch, values).await.map_err(away)?;
+        self.mutations.fetch_add(request.len() as u64, Ordering::Relaxed);
+        let rows: Vec<Row> = request.into_iter().flat_map(|mutation| mutation.rows).collect();
+        if let [row] = &rows[..] {
+            self.session.execute_unpaged(&row.statement, &row.values).await.map_err(away)?;
+        } else {
+            let (statements, values): (Vec<_>, Vec<_>) =
+                rows.into_iter().map(|row| (row.statement, row.values)).unzip();
+            let mut batch = Batch::new(BatchType::Unlogged);
+            statements.into_iter().for_each(|statement| batch.append_statement(statement));
+            batch.set_is_idempotent(true);
+            self.session.batch(&batch, values).await.map_err(away)?;
+        }
         place.answered();
         Ok(())
     }
@@ -174,4 +208,17 @@ impl Connection {
 // Whatever the nodes or the way to them say: the same call may be repeated.
 fn away(why: impl std::fmt::Display) -> StoreError {
     StoreError::Unavailable(why.to_string())
+}
+
+// The nodes that have a mutation's partition. Where there is one node, or they do not tell, all share it.
+fn home(state: &ClusterState, mutation: &Mutation) -> BTreeSet<Uuid> {
+    let row = mutation.rows.first().filter(|_| state.get_nodes_info().len() > 1);
+    let token = row.and_then(|row| row.statement.calculate_token(&row.values).ok().flatten());
+    match (row.and_then(|row| row.statement.get_table_spec()), token) {
+        (Some(table), Some(token)) => {
+            let replicas = state.get_token_endpoints(table.ks_name(), table.table_name(), token);
+            replicas.into_iter().map(|(node, _)| node.host_id).collect()
+        }
+        (Some(_) | None, _) => BTreeSet::new(),
+    }
 }

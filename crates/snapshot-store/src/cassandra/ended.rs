@@ -14,6 +14,7 @@ use super::coded::{damaged, from_rest, rest, symbol, task, there};
 use super::connection::{Connection, prepare};
 use super::error::ConnectError;
 use super::life::{Life, alive, expires_at};
+use super::mutation::{KEY_BYTES, Mutation};
 use super::names::key;
 use super::spans::{Spans, span_of};
 use crate::ended::Entry;
@@ -131,48 +132,51 @@ impl Ended {
         })
     }
 
-    /// Writes an entry of a task, or that there is none any more.
-    pub async fn write(
+    /// An entry of a task, or that there is none any more.
+    pub fn put(
         &self,
-        to: &Connection,
         (entry, task): (&Entry, TaskId),
         row_clock: i64,
         (expires_ms, life): (i64, Life),
-    ) -> Result<(), StoreError> {
+    ) -> Result<Mutation, StoreError> {
         let (partition, until) = (i32::from(task.partition().0), expires_at(expires_ms));
         let day = CqlTimestamp(span_of(&EndedList::Review, task));
-        match (entry, life) {
-            (Entry::ByTime(summary), Life::For(ttl)) => {
-                self.write_summary(to, summary, row_clock, (expires_ms, ttl)).await
-            }
+        Ok(match (entry, life) {
+            (Entry::ByTime(summary), Life::For(ttl)) => self.put_summary(summary, row_clock, (expires_ms, ttl))?,
             (Entry::ByTime(_), Life::Over) => {
                 let bucket = CqlTimestamp(span_of(&EndedList::All, task));
-                to.write(&self.delete_time, (row_clock, partition, bucket, task.raw())).await
+                Mutation::new(&self.delete_time, (row_clock, partition, bucket, task.raw()), KEY_BYTES)
             }
             (Entry::Code(code), Life::For(ttl)) => {
-                to.write(&self.put_code, (day, key(code), partition, task.raw(), until, row_clock, ttl)).await
+                let values = (day, key(code).into_owned(), partition, task.raw(), until, row_clock, ttl);
+                Mutation::new(&self.put_code, values, KEY_BYTES)
             }
-            (Entry::Code(code), Life::Over) => {
-                to.write(&self.delete_code, (row_clock, day, key(code), partition, task.raw())).await
-            }
+            (Entry::Code(code), Life::Over) => Mutation::new(
+                &self.delete_code,
+                (row_clock, day, key(code).into_owned(), partition, task.raw()),
+                KEY_BYTES,
+            ),
             (Entry::Review(waits), Life::For(ttl)) => {
-                to.write(&self.put_review, (partition, day, task.raw(), waits, until, row_clock, ttl)).await
+                let values = (partition, day, task.raw(), *waits, until, row_clock, ttl);
+                Mutation::new(&self.put_review, values, KEY_BYTES)
             }
             (Entry::Review(_), Life::Over) => {
-                to.write(&self.delete_review, (row_clock, partition, day, task.raw())).await
+                Mutation::new(&self.delete_review, (row_clock, partition, day, task.raw()), KEY_BYTES)
             }
-        }
+        })
     }
 
-    async fn write_summary(
+    fn put_summary(
         &self,
-        to: &Connection,
         summary: &TaskSummary,
         row_clock: i64,
         (expires_ms, ttl): (i64, i32),
-    ) -> Result<(), StoreError> {
+    ) -> Result<Mutation, StoreError> {
         let text = |text: &Text| (!text.is_empty()).then(|| text.to_string());
         let some = |text: &Option<Text>| text.as_ref().map(ToString::to_string);
+        let others = rest(&emptied(summary))?;
+        let error_bytes = summary.error_summary.as_ref().map_or(0, |text| text.len());
+        let bytes = KEY_BYTES + summary.task_type.len() + summary.creator.len() + error_bytes + others.len();
         let place = (i32::from(summary.id.partition().0), CqlTimestamp(span_of(&EndedList::All, summary.id)));
         let values = (
             place.0,
@@ -187,11 +191,11 @@ impl Ended {
             some(&summary.error_code),
             some(&summary.error_summary),
             expires_at(expires_ms),
-            rest(&emptied(summary))?,
+            others,
             row_clock,
             ttl,
         );
-        to.write(&self.put_time, values).await
+        Ok(Mutation::new(&self.put_time, values, bytes))
     }
 
     /// The `tasks_by_time` row of a task.

@@ -10,6 +10,7 @@ use super::coded::{damaged, task};
 use super::connection::{Connection, prepare};
 use super::error::ConnectError;
 use super::life::{Life, alive, expires_at};
+use super::mutation::{KEY_BYTES, Mutation};
 use super::names::key;
 use crate::StoreError;
 use crate::listing::Listing;
@@ -46,26 +47,25 @@ impl Listings {
         })
     }
 
-    /// Lists a task under a name, or takes it off.
-    pub async fn write(
-        &self,
-        to: &Connection,
-        (listing, id): (&Listing, TaskId),
-        row_clock: i64,
-        (expires_ms, life): (i64, Life),
-    ) -> Result<(), StoreError> {
+    /// A task under a name, or off it.
+    pub fn put(&self, (listing, id): (&Listing, TaskId), row_clock: i64, (expires_ms, life): (i64, Life)) -> Mutation {
         let (id, until) = (id.raw(), expires_at(expires_ms));
         match (listing, life) {
             (Listing::Trace(trace), Life::For(ttl)) => {
-                to.write(&self.put_trace, (key(trace), id, until, row_clock, ttl)).await
+                Mutation::new(&self.put_trace, (key(trace).into_owned(), id, until, row_clock, ttl), KEY_BYTES)
             }
-            (Listing::Trace(trace), Life::Over) => to.write(&self.delete_trace, (row_clock, key(trace), id)).await,
+            (Listing::Trace(trace), Life::Over) => {
+                Mutation::new(&self.delete_trace, (row_clock, key(trace).into_owned(), id), KEY_BYTES)
+            }
             (Listing::BusinessKey { creator, key: business }, Life::For(ttl)) => {
-                to.write(&self.put_key, (key(creator), key(business), id, until, row_clock, ttl)).await
+                let values = (key(creator).into_owned(), key(business).into_owned(), id, until, row_clock, ttl);
+                Mutation::new(&self.put_key, values, KEY_BYTES)
             }
-            (Listing::BusinessKey { creator, key: business }, Life::Over) => {
-                to.write(&self.delete_key, (row_clock, key(creator), key(business), id)).await
-            }
+            (Listing::BusinessKey { creator, key: business }, Life::Over) => Mutation::new(
+                &self.delete_key,
+                (row_clock, key(creator).into_owned(), key(business).into_owned(), id),
+                KEY_BYTES,
+            ),
         }
     }
 

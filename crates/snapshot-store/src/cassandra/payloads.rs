@@ -7,7 +7,6 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::{self, TryStreamExt as _};
 use scylla::client::session::Session;
-use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::CqlTimestamp;
 use task_events::TaskId;
@@ -16,21 +15,20 @@ use super::AT_ONCE;
 use super::connection::{Connection, prepare};
 use super::error::ConnectError;
 use super::life::{Life, alive, expires_at};
+use super::mutation::Mutation;
 use super::names::key;
 use crate::lifetimes::PAYLOAD_TTL_MS;
 use crate::{PayloadItem, StoreError};
 
-/// Bytes of one batch: of one partition a batch may be as large as a mutation (16 MiB), but it is better
-/// for nodes not to meet such ones.
-const BATCH_BYTES: usize = 1 << 20;
+/// Bytes of the items of one task in one mutation: it may have 16 MiB, but it is better for nodes not to meet
+/// such ones.
+const MUTATION_BYTES: usize = 1 << 20;
 
 /// The table.
 pub(super) struct Payloads {
     put: PreparedStatement,
     get: PreparedStatement,
 }
-
-type Put = (String, String, Bytes, Option<CqlTimestamp>, i64, i32);
 
 impl Payloads {
     pub async fn prepare(session: &Session) -> Result<Self, ConnectError> {
@@ -56,36 +54,27 @@ impl Payloads {
         for (task, item, bytes) in items {
             of_task.entry(task).or_default().insert(name(&item), bytes);
         }
-        let mut batches: Vec<Vec<Put>> = Vec::new();
+        let mut mutations = Vec::new();
         for (task, items) in of_task {
             let mut size = usize::MAX;
             for (item, bytes) in items {
-                size = size.saturating_add(bytes.len());
-                if size > BATCH_BYTES {
-                    size = bytes.len();
-                    batches.push(Vec::new());
-                }
-                if let Some(batch) = batches.last_mut() {
-                    batch.push((task.to_string(), item, bytes, expires_at(expires_ms), at, ttl));
+                let (name_bytes, bytes_len) = (item.len(), bytes.len());
+                size = size.saturating_add(bytes_len);
+                let put = (task.to_string(), item, bytes, expires_at(expires_ms), at, ttl);
+                match mutations.pop() {
+                    Some(one) if size <= MUTATION_BYTES => {
+                        mutations.push(Mutation::and(one, &self.put, put, name_bytes + bytes_len));
+                    }
+                    before => {
+                        size = bytes_len;
+                        mutations.extend(before);
+                        mutations.push(Mutation::new(&self.put, put, name_bytes + bytes_len));
+                    }
                 }
             }
         }
-        let written = batches.into_iter().map(|batch| self.write_batch(to, batch));
-        stream::iter(written).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+        to.write_all(mutations, None).await?;
         Ok(expires_ms)
-    }
-
-    async fn write_batch(&self, to: &Connection, mut puts: Vec<Put>) -> Result<(), StoreError> {
-        if puts.len() == 1 {
-            return match puts.pop() {
-                Some(put) => to.write(&self.put, put).await,
-                None => Ok(()),
-            };
-        }
-        let mut batch = Batch::new(BatchType::Unlogged);
-        puts.iter().for_each(|_| batch.append_statement(self.put.clone()));
-        batch.set_is_idempotent(true);
-        to.write_batch(&batch, &puts).await
     }
 
     pub async fn read(

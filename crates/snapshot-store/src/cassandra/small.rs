@@ -13,6 +13,7 @@ use super::config::CassandraConsistency;
 use super::connection::{Connection, prepare};
 use super::error::ConnectError;
 use super::life::{Life, alive, expires_at};
+use super::mutation::{KEY_BYTES, Mutation};
 use crate::{KeyRow, StoreError};
 
 /// `idempotency_keys`.
@@ -34,15 +35,16 @@ impl Keys {
         })
     }
 
-    pub async fn write(&self, to: &Connection, row: &KeyRow, row_clock: i64, life: Life) -> Result<(), StoreError> {
+    pub fn put(&self, row: &KeyRow, row_clock: i64, life: Life) -> Mutation {
         let key = hash_column(row.key_hash);
         match life {
             Life::For(ttl) => {
                 let request = row.request_hash.map(hash_column);
                 let created_at = CqlTimestamp(row.created_at);
-                to.write(&self.put, (key, request, row.task_id.to_string(), created_at, row_clock, ttl)).await
+                let values = (key, request, row.task_id.to_string(), created_at, row_clock, ttl);
+                Mutation::new(&self.put, values, KEY_BYTES)
             }
-            Life::Over => to.write(&self.delete, (row_clock, key)).await,
+            Life::Over => Mutation::new(&self.delete, (row_clock, key), KEY_BYTES),
         }
     }
 
@@ -81,20 +83,20 @@ impl Beside {
         })
     }
 
-    pub async fn write(
+    pub fn put(
         &self,
-        to: &Connection,
         (task, entry): (TaskId, HistoryEntry),
         row_clock: i64,
         (expires_ms, life): (i64, Life),
-    ) -> Result<(), StoreError> {
+    ) -> Mutation {
         let at = offset_column(entry.offset);
         match life {
             Life::For(ttl) => {
                 let rejected = entry.rejected.map(Reason::as_str);
-                to.write(&self.put, (task.to_string(), at, rejected, expires_at(expires_ms), row_clock, ttl)).await
+                let values = (task.to_string(), at, rejected, expires_at(expires_ms), row_clock, ttl);
+                Mutation::new(&self.put, values, KEY_BYTES)
             }
-            Life::Over => to.write(&self.delete, (row_clock, task.to_string(), at)).await,
+            Life::Over => Mutation::new(&self.delete, (row_clock, task.to_string(), at), KEY_BYTES),
         }
     }
 

@@ -22,6 +22,7 @@ use super::coded::{damaged, from_rest, hash, hash_column, number, offset, offset
 use super::connection::{Connection, prepare};
 use super::error::ConnectError;
 use super::life::Life;
+use super::mutation::{KEY_BYTES, Mutation};
 use crate::{SnapshotRow, StoreError};
 
 const TABLE: &str = "task_state_snapshots";
@@ -108,6 +109,24 @@ fn unsigned(number: u64) -> i64 {
 }
 
 impl Columns {
+    /// Bytes of its values, the fixed ones by estimate.
+    fn bytes(&self) -> usize {
+        let texts = [
+            &self.worker_id,
+            &self.trace_id,
+            &self.business_key,
+            &self.task_type,
+            &self.queue,
+            &self.creator,
+            &self.error_code,
+            &self.error_message,
+            &self.failed_step,
+        ];
+        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        let blobs: usize = [&self.history, &self.rest].into_iter().flatten().map(Bytes::len).sum();
+        KEY_BYTES + texts + blobs
+    }
+
     /// Of a row.
     pub fn of(snapshot: &SnapshotRow) -> Result<Self, StoreError> {
         let SnapshotRow { core, row, closed_at } = snapshot;
@@ -278,11 +297,14 @@ impl Snapshots {
         })
     }
 
-    /// Writes a row, or that there is none any more.
-    pub async fn write(&self, to: &Connection, columns: Columns, row_clock: i64, life: Life) -> Result<(), StoreError> {
+    /// A row, or that there is none any more.
+    pub fn put(&self, columns: Columns, row_clock: i64, life: Life) -> Mutation {
         match life {
-            Life::For(ttl) => to.write(&self.put, Written { columns, row_clock, ttl }).await,
-            Life::Over => to.write(&self.delete, (row_clock, columns.task_id)).await,
+            Life::For(ttl) => {
+                let bytes = columns.bytes();
+                Mutation::new(&self.put, Written { columns, row_clock, ttl }, bytes)
+            }
+            Life::Over => Mutation::new(&self.delete, (row_clock, columns.task_id), KEY_BYTES),
         }
     }
 

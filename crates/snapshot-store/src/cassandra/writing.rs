@@ -12,10 +12,11 @@
 
 use std::collections::BTreeSet;
 
-use futures::future::{BoxFuture, FutureExt as _, try_join_all};
+use futures::future::{try_join, try_join_all};
 
 use super::Inner;
 use super::life::Life;
+use super::mutation::Mutation;
 use super::snapshots::Columns;
 use super::spans::Span;
 use crate::ended::{Entry, entries};
@@ -23,15 +24,13 @@ use crate::lifetimes::{expires_ms, listed_until_ms};
 use crate::listing::Listing;
 use crate::{EndedList, RowKind, RowWrite, SnapshotRow, StoreError};
 
-type Writes<'a> = Vec<BoxFuture<'a, Result<(), StoreError>>>;
-
 /// The writes of a call, by when they may be sent.
 #[derive(Default)]
-struct Plan<'a> {
+struct Plan {
     spans: BTreeSet<Span>,
-    rows: Writes<'a>,
-    lists: Writes<'a>,
-    behind: Writes<'a>,
+    rows: Vec<Mutation>,
+    lists: Vec<Mutation>,
+    behind: Vec<Mutation>,
 }
 
 /// Writes rows; `Ok` = all acknowledged.
@@ -41,64 +40,53 @@ pub(super) async fn write(store: &Inner, rows: Vec<RowWrite>) -> Result<(), Stor
     for write in rows {
         plan.add(store, write, now_ms)?;
     }
-    let Plan { spans, mut rows, lists, behind } = plan;
+    let Plan { spans, rows, lists, behind } = plan;
     let spans = spans.into_iter().filter(|span| store.spans.is_new(span));
-    rows.extend(spans.map(|span| store.spans.write(&store.nodes, span, now_ms).boxed()));
-    for together in [rows, lists, behind] {
-        try_join_all(together.into_iter().map(|write| in_turn(store, write))).await?;
-    }
-    Ok(())
+    let spans = try_join_all(spans.map(|span| store.spans.write(&store.nodes, span, now_ms)));
+    let in_turn = async |mutations| store.nodes.write_all(mutations, Some(&store.rows_at_once)).await;
+    try_join(spans, in_turn(rows)).await?;
+    in_turn(lists).await?;
+    in_turn(behind).await
 }
 
-async fn in_turn(store: &Inner, write: BoxFuture<'_, Result<(), StoreError>>) -> Result<(), StoreError> {
-    let place = store.rows_at_once.enter().await?;
-    write.await?;
-    place.answered();
-    Ok(())
-}
-
-impl<'a> Plan<'a> {
-    fn add(&mut self, store: &'a Inner, write: RowWrite, now_ms: i64) -> Result<(), StoreError> {
+impl Plan {
+    fn add(&mut self, store: &Inner, write: RowWrite, now_ms: i64) -> Result<(), StoreError> {
         let at = write.timestamp_us;
         let expires_ms = expires_ms(&write.row, at);
         let life = Life::until(expires_ms, now_ms);
         match write.row {
             RowKind::Snapshot(snapshot) => {
-                let columns = Columns::of(&snapshot)?;
-                self.rows.push(store.snapshots.write(&store.nodes, columns, at, life).boxed());
-                self.add_lists(store, &snapshot, at, now_ms);
+                self.rows.push(store.snapshots.put(Columns::of(&snapshot)?, at, life));
+                self.add_lists(store, &snapshot, at, now_ms)?;
             }
-            RowKind::Key(row) => {
-                self.rows.push(async move { store.keys.write(&store.nodes, &row, at, life).await }.boxed());
-            }
+            RowKind::Key(row) => self.rows.push(store.keys.put(&row, at, life)),
             RowKind::HistoryOverflow { task_id, entry } => {
-                let write = store.beside.write(&store.nodes, (task_id, entry), at, (expires_ms, life));
-                self.rows.push(write.boxed());
+                self.rows.push(store.beside.put((task_id, entry), at, (expires_ms, life)));
             }
         }
         Ok(())
     }
 
-    fn add_lists(&mut self, store: &'a Inner, snapshot: &SnapshotRow, at: i64, now_ms: i64) {
+    fn add_lists(&mut self, store: &Inner, snapshot: &SnapshotRow, at: i64, now_ms: i64) -> Result<(), StoreError> {
         let id = snapshot.core.id;
         let until = listed_until_ms(snapshot);
         for listing in Listing::of(snapshot) {
             let life = Life::until(until, now_ms);
-            let write = async move { store.listings.write(&store.nodes, (&listing, id), at, (until, life)).await };
-            self.lists.push(write.boxed());
+            self.lists.push(store.listings.put((&listing, id), at, (until, life)));
         }
         for (entry, until) in entries(snapshot, at) {
             let life = Life::until(until, now_ms);
-            let (list, later) = match &entry {
+            let put = store.ended.put((&entry, id), at, (until, life))?;
+            let (list, later) = match entry {
                 Entry::ByTime(_) => (EndedList::All, &mut self.lists),
-                Entry::Code(code) => (EndedList::Code(code.clone()), &mut self.behind),
+                Entry::Code(code) => (EndedList::Code(code), &mut self.behind),
                 Entry::Review(_) => (EndedList::Review, &mut self.behind),
             };
             if life != Life::Over {
                 self.spans.insert(Span::of(&list, id, until));
             }
-            let write = async move { store.ended.write(&store.nodes, (&entry, id), at, (until, life)).await };
-            later.push(write.boxed());
+            later.push(put);
         }
+        Ok(())
     }
 }

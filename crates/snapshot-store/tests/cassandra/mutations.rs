@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use snapshot_store::conformance::listings::named;
 use snapshot_store::conformance::{Harness, NOW_MS, PARTITION, closed_row, hash, snapshot_write, task, write};
-use snapshot_store::{PayloadItem, SnapshotStore};
-use task_events::TaskState;
+use snapshot_store::{CassandraStore, PayloadItem, SnapshotStore};
+use task_events::{Sha256Hash, TaskState};
 
-use crate::kit::Cassandra;
+use crate::kit::{Cassandra, raw};
 
 /// Parameters; step output and result as one; row; `tasks_by_time`: four for the standard task of the
 /// benchmarks, and nothing for what a hundred of them share.
@@ -49,4 +49,28 @@ async fn large_items_of_one_call_are_several_mutations() {
     assert_eq!(store.mutations() - before, 3, "4 of 256 KiB each");
     let found = store.payloads((0..12).map(|n| (id, item(n))).collect()).await.expect("read");
     assert!(found.iter().zip(&items).all(|(found, (.., bytes))| found.as_ref() == Some(bytes)));
+}
+
+/// Parameters are asked for soon after they were stored: by the session that stored them they are not read
+/// again, in whatever order and among whatever else they are asked for. Others read what the nodes have.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parameters_just_stored_cost_no_read() {
+    let h = Cassandra::start().await;
+    let (store, other) = (h.store(), CassandraStore::connect(h.config.clone()).await.expect("connected"));
+    let (first, second) = (task(PARTITION, 1), task(PARTITION, 2));
+    let of =
+        |text: &'static str| (PayloadItem::Parameters { payload_hash: Sha256Hash::of(text.as_bytes()) }, text.into());
+    let ((one, its), (two, theirs)) = (of("one"), of("two"));
+    let result = PayloadItem::Result { result_data_hash: hash(2) };
+    let items = vec![(first, one.clone(), its), (first, result.clone(), "r".into()), (second, two.clone(), theirs)];
+    store.put_payloads(items).await.expect("stored");
+    let wanted = vec![(second, two), (first, result.clone()), (first, result), (first, one.clone()), (second, one)];
+    let all = [Some("two".into()), Some("r".into()), Some("r".into()), Some("one".into()), None];
+    for store in [&store, &other] {
+        assert_eq!(store.payloads(wanted.clone()).await, Ok(all.to_vec()));
+    }
+    raw(&h.config).await.query_unpaged("TRUNCATE task_payloads", ()).await.expect("truncated");
+    let left = [Some("two".into()), None, None, Some("one".into()), None];
+    assert_eq!(store.payloads(wanted.clone()).await, Ok(left.to_vec()));
+    assert_eq!(other.payloads(wanted).await, Ok(vec![None; 5]));
 }
