@@ -223,10 +223,24 @@ fn a_row_that_is_behind_is_waited_for() {
     world.put(row);
     world.pass(1_000);
     assert!(world.plans().is_empty());
+    // At once and after 100, 300 and 700 ms; the next time after 1,500.
+    assert_eq!(world.store.0.lock().reads, [1; 4]);
     world.store_row(task);
-    world.pass(100);
+    world.pass(450);
+    assert!(world.plans().is_empty());
+    world.pass(50);
     assert_eq!(world.plans()[0].1.witness, Witness::SnapshotAndLog);
     assert_eq!(world.alarms("guard_log_only") + world.alarms("snapshot_differs"), 0);
+}
+
+/// A store that is slow is not made slower by whoever waits for it.
+#[test]
+fn a_row_that_does_not_come_is_looked_for_once_a_second_at_last() {
+    let mut world = World::new(Mood::Fine);
+    world.approved(0);
+    world.pass(5_000);
+    assert_eq!(world.plans()[0].1.witness, Witness::LogOnly);
+    assert_eq!(world.store.0.lock().reads, [1; 8], "0, 100, 300, 700, 1,500, 2,500, 3,500 and 4,500 ms");
 }
 
 #[test]
