@@ -55,6 +55,20 @@ struct Status {
     offered: Notify,
 }
 
+impl Status {
+    // All of it stands there before anybody is woken: a poll that finds no backlog asks nobody and waits on.
+    fn show_work(&self, backlog: usize, offers: u64, ready: impl FnOnce() -> Vec<(Text, u64)>) {
+        let changed = self.backlog.swap(backlog, Ordering::Relaxed) != backlog;
+        let offered = self.offers.swap(offers, Ordering::Relaxed) < offers;
+        if offered || changed {
+            *self.ready.lock() = ready();
+        }
+        if offered {
+            self.offered.notify_waiters();
+        }
+    }
+}
+
 /// The edge's side. Cheap to clone.
 #[derive(Clone)]
 pub struct OwnerHandle {
@@ -105,14 +119,7 @@ impl Inbox {
         self.status.in_flight.store(owner.in_flight(), Ordering::Relaxed);
         self.status.unstarted.store(owner.unstarted(), Ordering::Relaxed);
         self.status.epoch.store(owner.fold().epoch.0, Ordering::Relaxed);
-        let offers = owner.offers();
-        let offered = self.status.offers.swap(offers, Ordering::Relaxed) < offers;
-        if offered || self.status.backlog.swap(backlog, Ordering::Relaxed) != backlog {
-            *self.status.ready.lock() = owner.ready_by_queue(MAX_QUEUES);
-        }
-        if offered {
-            self.status.offered.notify_waiters();
-        }
+        self.status.show_work(backlog, owner.offers(), || owner.ready_by_queue(MAX_QUEUES));
     }
 
     /// What the group says; an edge that is gone has lost the partition.
@@ -234,5 +241,24 @@ mod tests {
         // Lost or drained while it loads, or lost with a full inbox.
         drop(inbox);
         assert_eq!(ask.now_or_never(), Some(Answer::Unavailable(Why::NotOwner)));
+    }
+
+    #[test]
+    fn who_is_woken_by_an_offer_finds_the_backlog() {
+        let (handle, inbox) = inbox();
+        let ready = |count| move || vec![(Text::from("default"), count)];
+        for (offers, backlog) in [(1, 1), (2, 3)] {
+            let mut offered = handle.offered().boxed();
+            assert_eq!(offered.as_mut().now_or_never(), None);
+            inbox.status.show_work(backlog, offers, ready(backlog as u64));
+            assert_eq!(offered.now_or_never(), Some(()));
+            assert_eq!((handle.backlog(), handle.ready_by_queue()), (backlog, ready(backlog as u64)()));
+            assert!(handle.minds_polls());
+        }
+        // Less of it wakes nobody.
+        let mut offered = handle.offered().boxed();
+        inbox.status.show_work(0, 2, ready(0));
+        assert_eq!(offered.as_mut().now_or_never(), None);
+        assert_eq!((handle.backlog(), handle.minds_polls()), (0, false));
     }
 }
