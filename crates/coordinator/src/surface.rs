@@ -155,7 +155,7 @@ impl<C: Clock, P: Peers> Surface<C, P> {
         self.ask_within(task.partition(), Command::Await { task, wait_ms }, HAND_OVER_MS).await
     }
 
-    /// … and after a hand-over the next owner is asked for the rest of the time.
+    /// [`Self::await_of_owner`], and after a hand-over the next owner is asked for the rest of the time.
     pub async fn await_task(&self, task: TaskId, wait_ms: u64) -> Answer {
         let until = self.clock.boot_ms().saturating_add(wait_ms.min(AWAIT_MAX_MS));
         loop {

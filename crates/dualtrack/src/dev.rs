@@ -41,8 +41,12 @@ pub const DEFAULT_URL: &str = "http://127.0.0.1:7420";
 /// Pause between looks at who owns what, ms.
 const LOOK_AGAIN_MS: u64 = 5;
 
-/// Longest an edge gets for the requests under way, ms.
+/// Longest an edge gets for the requests under way, ms; then it closes the connections that are left, be it of
+/// a client that sends a byte a second …
 const EDGE_DRAIN_MS: u64 = 4_000;
+
+/// … and what it gets until all that is done, ms: more, or which comes first would be chance.
+const EDGE_END_MS: u64 = 5_000;
 
 /// Longest an instance gets to hand its partitions over, ms.
 const HAND_OVER_MS: u64 = 2_500;
@@ -182,7 +186,7 @@ impl<L: DevLog> Dev<L> {
         self.instances.iter().for_each(Instance::stop_taking);
         self.services.request();
         for instance in &mut self.instances {
-            late.extend(instance.join_edge(EDGE_DRAIN_MS).await);
+            late.extend(instance.join_edge(EDGE_END_MS).await);
         }
         // One after the other: what the second hands over the first takes and hands over in its turn.
         for instance in self.instances.iter_mut().rev() {

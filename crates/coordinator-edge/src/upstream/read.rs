@@ -78,7 +78,7 @@ impl<L: EventLog, S: SnapshotStore, C: Clock, P: Peers> Edge<L, S, C, P> {
             if let Some(known) = self.stored(task, ended).await {
                 return Ok(known);
             }
-            let left = wait.saturating_sub(self.clock.boot_ms() - started);
+            let left = wait.saturating_sub(self.clock.boot_ms().saturating_sub(started));
             answer = awaited(task, self.surface.await_task(task, left), shutdown).await?;
         }
         match self.seen_of(answer, task).await {
